@@ -88,7 +88,7 @@ def _event_row(event: Event) -> dict[str, str]:
         "subject": event.subject,
         "what": _event_words(event),
         "where": revision_range(event),
-        "state": f"{event.state}: {event.reason}" if event.reason else event.state,
+        "state": event.state_words,
         "tone": _tone(event),
         "identity": event.identity,
     }

@@ -142,8 +142,7 @@ def _kind(event: Event) -> str:
 
 
 def _event_lines(event: Event, judgement: Judgement) -> Iterator[str]:
-    state = f"{event.state}: {event.reason}" if event.reason else event.state
-    head = f"{event.identity} {event.subject} ({state})"
+    head = f"{event.identity} {event.subject} ({event.state_words})"
     if event.change is not None:
         slope = f", {percent(event.a_night)} a night" if event.a_night is not None else ""
         best = f", {percent(event.over_best)} over its best" if event.over_best is not None else ""
@@ -199,21 +198,25 @@ def _speeds(speeds: Sequence[Speed]) -> Iterator[Block]:
         "CPU time of a search over that of the calibration beside it, the median of a night's processes. "
         "Its level is the median of 30 nights; a change that was told moves it."
     )
-    rows = []
-    for speed in speeds:
-        state = f"{speed.state}, imprecise" if speed.imprecise else speed.state
-        rows.append(
-            [
-                speed.subject,
-                "-" if speed.ratio is None else f"{speed.ratio:.4g}",
-                "-" if speed.change is None else percent(speed.change),
-                state,
-                Spark(speed.series, speed.steps) if len(speed.series) > 1 else "",
-            ]
-        )
     yield BlockTable(
-        ("planner and problem", "ratio", "against its level", "state", "nights"), rows, figures=(1, 2)
+        ("planner and problem", "ratio", "against its level", "state", "nights"),
+        [[each.subject, *_speed_cells(each, ", imprecise" if each.imprecise else "")] for each in speeds],
+        figures=(1, 2),
     )
+
+
+def _speed_cells(speed: Speed, beside_state: str = "") -> list[BlockCell]:
+    return [
+        "-" if speed.ratio is None else f"{speed.ratio:.4g}",
+        "-" if speed.change is None else percent(speed.change),
+        speed.state + beside_state,
+        _spark(speed.series, speed.steps),
+    ]
+
+
+def _spark(values: Sequence[float], steps: Sequence[int] = ()) -> BlockCell:
+    """One night is no curve."""
+    return Spark(values, steps) if len(values) > 1 else ""
 
 
 def _benchmarks(judgement: Judgement) -> Iterator[Block]:
@@ -233,18 +236,9 @@ def _benchmarks(judgement: Judgement) -> Iterator[Block]:
 
 
 def _benchmark_row(each: BenchmarkSpeed) -> list[BlockCell]:
-    median = readable_seconds(each.seconds[-1])
-    if each.speed is None:
-        return [each.name, median, "-", "-", "no ratio", Spark(each.seconds) if len(each.seconds) > 1 else ""]
-    speed = each.speed
-    return [
-        each.name,
-        median,
-        "-" if speed.ratio is None else f"{speed.ratio:.4g}",
-        "-" if speed.change is None else percent(speed.change),
-        speed.state,
-        Spark(speed.series, speed.steps) if len(speed.series) > 1 else "",
-    ]
+    without_ratio = ["-", "-", "no ratio", _spark(each.seconds)]
+    cells = without_ratio if each.speed is None else _speed_cells(each.speed)
+    return [each.name, readable_seconds(each.seconds[-1]), *cells]
 
 
 def _information(judgement: Judgement) -> Iterator[Block]:

@@ -11,11 +11,17 @@ import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from msgspec.structs import replace
-
 from pipebench.documents.units import readable_seconds
 from pipebench.domain.value import Value, digest
-from pipebench.track.judgement.events import Event, Sighting, event_between, identity
+from pipebench.track.judgement.events import (
+    AS_BEFORE,
+    NEW_SEGMENT,
+    Event,
+    Sighting,
+    ended,
+    event_between,
+    identity,
+)
 from pipebench.track.judgement.speeds import Speed, segment_of, segments_of, speed_of
 from pipebench.track.measurement.ratios import judged_ratios
 from pipebench.track.nights.history import StoredNight
@@ -157,8 +163,6 @@ def _changes(name: str, inside: Sequence[_Timing], others: Sequence[_Timing]) ->
 
 def _with_state(event: Event, usual: float, latest: float | None) -> Event:
     """latest: what it takes in the last night of its class, None where that is another segment."""
-    if event.state != "open":
-        return event
     if latest is None:
-        return replace(event, state="over", reason="a new segment began: its times compare with nothing before")
-    return replace(event, state="over", reason="as fast as before again") if latest <= BACK * usual else event
+        return ended(event, NEW_SEGMENT)
+    return ended(event, AS_BEFORE) if latest <= BACK * usual else event

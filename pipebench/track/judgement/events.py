@@ -57,10 +57,24 @@ class Event(Value, frozen=True, kw_only=True):
         """Whether a check fails because of it."""
         return self.state == "open"
 
+    @property
+    def state_words(self) -> str:
+        """The state, with its reason where there is one."""
+        return f"{self.state}: {self.reason}" if self.reason else self.state
+
 
 def identity(*parts: object) -> str:
     """Eight letters that stay the same from night to night."""
     return digest([str(part) for part in parts])[:8]
+
+
+NEW_SEGMENT = "a new segment began: its times compare with nothing before"
+AS_BEFORE = "as fast as before again"
+
+
+def ended(event: Event, reason: str) -> Event:
+    """The event as it stands when it is over; one that was not open stays as it is."""
+    return replace(event, state="over", reason=reason) if event.fails else event
 
 
 class Segment(Value, frozen=True, kw_only=True):
@@ -171,15 +185,12 @@ def _outcome(old: Measured, new: Measured, names: Sequence[str]) -> Outcome:
 
 def _with_state(event: Event, before: Sighting, latest: Sighting) -> Event:
     """A worsening is over when the latest night is not worse than the night before it, or has another problem."""
-    if event.state != "open":
-        return event
     old, new = before.measured, latest.measured
     if old.fingerprint.get(PROBLEM) != new.fingerprint.get(PROBLEM):
-        return replace(event, state="over", reason="the problem is another one since")
+        return ended(event, "the problem is another one since")
     names = [column.name for column in event.columns if old.exact.get(column.name) != new.exact.get(column.name)]
     if _outcome(old, new, names) != "worse":
-        since = f"as good as before since {latest.night.date} or earlier"
-        return replace(event, state="over", reason=since)
+        return ended(event, f"as good as before since {latest.night.date} or earlier")
     return event
 
 

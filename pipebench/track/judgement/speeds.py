@@ -5,11 +5,9 @@ import statistics
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from msgspec.structs import replace
-
 from pipebench.documents.units import readable_bytes, readable_seconds
 from pipebench.domain.value import Value, digest
-from pipebench.track.judgement.events import Event, identity
+from pipebench.track.judgement.events import AS_BEFORE, NEW_SEGMENT, Event, ended, identity
 from pipebench.track.measurement.ratios import point_of
 from pipebench.track.nights.night import Measured, Night, SubjectNight
 from pipebench.track.rule.drift import Anchor
@@ -108,7 +106,7 @@ def time_events(nights: Sequence[Night], machine: str, acknowledged: Collection[
     for (label, segment), dated in segments_of(nights).items():
         made = _events(dated, label, planners[label], machine, acknowledged)
         if latest[label] != segment:
-            made = [_closed_event(event) for event in made]
+            made = [ended(event, NEW_SEGMENT) for event in made]
         found += made
     return found
 
@@ -198,7 +196,7 @@ def _events(
                 a_night=math.expm1(reading.onset.slope) if reading.onset and drifts else None,
                 over_best=_over_best(logs[held_since:told], reading.level),
                 state="told" if not worse else "over" if over else "open",
-                reason="as fast as before again" if over else "",
+                reason=AS_BEFORE if over else "",
             )
         )
         if name in acknowledged:
@@ -225,9 +223,3 @@ def _is_back(logs: Sequence[float], told: int, reading: Reading, later: Sequence
     before = statistics.median(logs[max(0, reading.since - WINDOW) : reading.since])
     now = statistics.median(logs[max(later[-1], len(logs) - LEVEL_NIGHTS) :])
     return now - before < RUN_CHANGE
-
-
-def _closed_event(event: Event) -> Event:
-    if event.state != "open":
-        return event
-    return replace(event, state="over", reason="a new segment began: its times compare with nothing before")
