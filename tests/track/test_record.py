@@ -19,9 +19,9 @@ from pipebench.report.tracking.writers import markdown_report
 from pipebench.track.judgement.judgement import judge
 from pipebench.track.measurement.benchmark_json import BenchmarkFile
 from pipebench.track.measurement.measurement import Measurement
-from pipebench.track.measurement.record import AddedNight, prepare, record
+from pipebench.track.measurement.record import prepare, record
 from pipebench.track.nights.history import open_history
-from pipebench.track.nights.night import Benchmark
+from pipebench.track.nights.night import Benchmark, Night
 from tests.bench.ready import planner, workload
 from tests.builders import chain_problem, cluster, stages_plan
 
@@ -70,13 +70,13 @@ def of(plan: Plan) -> Any:
     return call
 
 
-def recorded(folder: Path, *calls: Any, budget_s: float = 60.0) -> AddedNight:
+def recorded(folder: Path, *calls: Any, budget_s: float = 60.0) -> Night:
     history = prepare(folder, datetime.now(UTC))
     return record(HOST, request(*calls), history, budget_s, revision="abc")
 
 
 def test_a_night_has_exact_columns_ratios_and_an_a_a_pair(tmp_path: Path) -> None:
-    night = recorded(tmp_path, of(GOOD)).night
+    night = recorded(tmp_path, of(GOOD))
     found = night.measured[0]
     assert (found.exact["status"], found.exact["work.states"], found.exact["stages"]) == ("ok", 1, 2)
     assert found.paired is not None
@@ -118,7 +118,7 @@ def test_a_planner_that_does_not_repeat_itself_is_said_and_not_judged(tmp_path: 
         return PlanResult(plan=GOOD)
 
     for _ in range(2):
-        night = recorded(tmp_path, restless).night
+        night = recorded(tmp_path, restless)
     assert night.measured[0].unsteady == ("work.states",)
     assert "two runs of this night differ in work.states" in night.notices[0]
     assert judge(open_history(tmp_path)).events == ()
@@ -134,7 +134,7 @@ def test_a_crash_is_a_worsening(tmp_path: Path) -> None:
 
 
 def test_a_budget_of_nothing_says_what_did_not_run(tmp_path: Path) -> None:
-    night = recorded(tmp_path, of(GOOD), of(GOOD), budget_s=1e-9).night
+    night = recorded(tmp_path, of(GOOD), of(GOOD), budget_s=1e-9)
     assert night.measured == ()
     assert "the budget ended before these ran: mine with 1f1b on" in night.notices[0]
     assert judge(open_history(tmp_path)).verdict == "nothing measured"
@@ -161,8 +161,8 @@ def test_benchmarks_are_imported_once(tmp_path: Path) -> None:
         (Benchmark(name="b", seconds={"min": 1.0, "median": 1.0}, counters={"n": 1}),), "2026-01-01T00:00:00+00:00"
     )
     done = record(HOST, None, prepare(tmp_path, datetime.now(UTC), imported), 1.0, imported=imported)
-    assert (done.night.benchmarks, done.night.measured) == (imported.benchmarks, ())
-    assert done.file == tmp_path / "nights.jsonl"
+    assert (done.benchmarks, done.measured) == (imported.benchmarks, ())
+    assert open_history(tmp_path).file == tmp_path / "nights.jsonl"
     assert judge(open_history(tmp_path)).verdict == "steady"
     with pytest.raises(PipebenchError, match="in the history already"):
         prepare(tmp_path, datetime.now(UTC), imported)

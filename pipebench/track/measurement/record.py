@@ -1,7 +1,6 @@
 """Record a night: look at the history first, measure, confirm what looks suspicious, add one line."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,14 +15,6 @@ from pipebench.track.measurement.measurement import Measurement, NightWatcher
 from pipebench.track.nights.conditions import load_counters, machine_load, this_machine
 from pipebench.track.nights.history import History, add_night, open_history, require_after
 from pipebench.track.nights.night import Night, SubjectNight
-
-
-@dataclass(frozen=True, slots=True)
-class AddedNight:
-    """The night that was added, and where."""
-
-    night: Night
-    file: Path
 
 
 def prepare(folder: Path, now: datetime, imported: BenchmarkFile | None = None) -> History:
@@ -48,7 +39,7 @@ def record(
     revision: str = "",
     imported: BenchmarkFile | None = None,
     watcher: NightWatcher | None = None,
-) -> AddedNight:
+) -> Night:
     """Measure a night (request None: import only) and add it to the history.
 
     Raises PipebenchError when it cannot be written. A measurement that fails or is interrupted raises too, but
@@ -81,10 +72,10 @@ def record(
         benchmarks_at=imported.at if imported else "",
         notices=(*notices, *(imported.notices if imported else ())),
     )
-    added = AddedNight(night, add_night(history.folder, machine, night, plans))
+    add_night(history.folder, machine, night, plans)
     if failure is not None:
         raise failure
-    return added
+    return night
 
 
 def _measure(measurement: Measurement, before: Sequence[Night]) -> PipebenchError | KeyboardInterrupt | None:

@@ -117,6 +117,11 @@ class History:
     notices: tuple[str, ...] = ()
 
     @property
+    def file(self) -> Path:
+        """That has the nights."""
+        return self.folder / NIGHTS.file
+
+    @property
     def machines(self) -> list[MachineClass]:
         """Their classes, by name."""
         return sorted({kept.machine for kept in self.nights}, key=lambda machine: machine.name)
@@ -146,14 +151,13 @@ def open_history(folder: str | Path) -> History:
     return History(place, nights, (*journal.notices, *_gap_notices([each.night for each in nights])))
 
 
-def add_night(folder: Path, machine: MachineClass, night: Night, plans: Iterable[Plan] = ()) -> Path:
-    """Add a night to the history of a folder, which is made where it is new; gives the file.
+def add_night(folder: Path, machine: MachineClass, night: Night, plans: Iterable[Plan] = ()) -> None:
+    """Add a night to the history of a folder, which is made where it is new.
 
     Raises PipebenchError as `open_history` and `NightJournal.append`; the file is then as it was.
     """
     require_no_earlier_format(folder)
     NightJournal.open(folder).append(machine, night, plans)
-    return folder / NIGHTS.file
 
 
 def earlier_files(folder: Path) -> list[Path]:

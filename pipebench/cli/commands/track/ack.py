@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from pipebench.cli.commands.track.options import acknowledged_file, acknowledged_option, history_option
+from pipebench.cli.commands.track.options import acknowledged_file, acknowledged_option, history_option, judged
 from pipebench.cli.terminal import say
 from pipebench.domain.errors import PipebenchError, unknown
 
@@ -21,14 +21,13 @@ def command(events: tuple[str, ...], every: bool, reason: str, history: Path, ac
     The file is to be committed: it says who accepted what, and why.
     """
     from pipebench.bench.store.stored_rows import now
-    from pipebench.track.judgement.acknowledgements import Acknowledgement, acknowledge, read_acknowledged
-    from pipebench.track.judgement.judgement import judge, require_nights
+    from pipebench.track.judgement.acknowledgements import Acknowledgement, acknowledge
+    from pipebench.track.judgement.judgement import require_nights
     from pipebench.track.nights.history import open_history
 
     if bool(events) == every:
         raise PipebenchError("name events, or --all of them", "`pipebench track report` shows them")
-    file = acknowledged_file(history, acknowledged)
-    judgement = judge(open_history(history), read_acknowledged(file))
+    judgement = judged(open_history(history), acknowledged)
     require_nights(judgement)
     opened = {event.identity: event for event in judgement.events if event.fails}
     for name in events:
@@ -40,6 +39,7 @@ def command(events: tuple[str, ...], every: bool, reason: str, history: Path, ac
         return 0
     about = {name: f"{event.subject}: {event.kind}, {event.told[:10]}" for name, event in opened.items()}
     added = [Acknowledgement(event=name, reason=reason, about=about[name], at=now()) for name in chosen]
+    file = acknowledged_file(history, acknowledged)
     acknowledge(file, added)
     say(f"{len(added)} acknowledged in {file}: commit it", err=True)
     return 0

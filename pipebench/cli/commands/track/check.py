@@ -1,7 +1,6 @@
 """pipebench track check: did anything become slower or worse?"""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,6 @@ import click
 from pipebench.cli.application import open_host, show_new_warnings
 from pipebench.cli.commands.track import options
 from pipebench.cli.commands.track.options import (
-    acknowledged_file,
     acknowledged_option,
     duration_s,
     history_option,
@@ -65,13 +63,11 @@ def command(
     if against is not None:
         return _against(against, choice, html, markdown, as_json)
     from pipebench.report.tracking.reports import night_report
-    from pipebench.track.judgement.acknowledgements import read_acknowledged
-    from pipebench.track.judgement.judgement import judge, require_nights
+    from pipebench.track.judgement.judgement import require_nights
     from pipebench.track.nights.history import open_history
 
     _refuse_choice(choice)
-    known = read_acknowledged(acknowledged_file(history, acknowledged))
-    judgement = judge(open_history(history), known, datetime.now(UTC))
+    judgement = options.judged(open_history(history), acknowledged)
     report = night_report(judgement)
     options.write(report, html, markdown)
     if as_json:

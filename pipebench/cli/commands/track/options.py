@@ -1,6 +1,7 @@
 """Options that several commands of `pipebench track` share, and reports in every form asked for."""
 
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,8 @@ from pipebench.domain.limits import LONGEST_WAIT_S
 
 if TYPE_CHECKING:
     from pipebench.report.tracking.blocks import TrackingReport
-
+    from pipebench.track.judgement.judgement import Judgement
+    from pipebench.track.nights.history import History
 
 DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|min|h)?")
 SECONDS = {None: 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
@@ -51,6 +53,14 @@ def acknowledged_file(history: Path, said: Path | None) -> Path:
     from pipebench.track.judgement.acknowledgements import FILE
 
     return said if said is not None else history / FILE
+
+
+def judged(history: "History", acknowledged: Path | None) -> "Judgement":
+    """The judgement of a history at this moment. Raises PipebenchError: a file or a plan of it is damaged."""
+    from pipebench.track.judgement.acknowledgements import read_acknowledged
+    from pipebench.track.judgement.judgement import judge
+
+    return judge(history, read_acknowledged(acknowledged_file(history.folder, acknowledged)), datetime.now(UTC))
 
 
 def prepare(html: Path | None, markdown: Path | None) -> None:

@@ -1,11 +1,10 @@
 """pipebench track page: the whole history as one file for a browser."""
 
-from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
-from pipebench.cli.commands.track.options import acknowledged_file, acknowledged_option, history_option
+from pipebench.cli.commands.track.options import acknowledged_option, history_option, judged
 from pipebench.cli.terminal import say
 
 
@@ -25,13 +24,12 @@ def command(history: Path, acknowledged: Path | None, output: Path | None) -> in
     """
     from pipebench.formats.files import prepare_file, write_file
     from pipebench.report.html.nights_page import nights_page
-    from pipebench.track.judgement.acknowledgements import read_acknowledged
-    from pipebench.track.judgement.judgement import judge, require_nights
+    from pipebench.track.judgement.judgement import require_nights
     from pipebench.track.nights.history import open_history
 
     target = output if output is not None else history / "index.html"
     opened = open_history(history)
-    judgement = judge(opened, read_acknowledged(acknowledged_file(history, acknowledged)), datetime.now(UTC))
+    judgement = judged(opened, acknowledged)
     require_nights(judgement)
     prepare_file(target)
     write_file(target, nights_page(opened, judgement, "Nights").encode())

@@ -79,9 +79,10 @@ def command(
         isolation().warm_up()
         request = _request(host, choice)
     show_new_warnings(host)
-    done = record(host, request, opened, budget, revision, imported, _Watcher())
-    say(about(done.night, done.file), err=True)
-    return _exit_code(done.night)
+    night = record(host, request, opened, budget, revision, imported, _Watcher())
+    say(about(night, opened.file), err=True)
+    # nothing measured is a failure, a planner that fails is a column of the night
+    return ExitCode.OK if night.measured or night.benchmarks else ExitCode.NOTHING_RAN
 
 
 def revision_of(commit: str, revision: str, top: Path | None) -> str:
@@ -127,11 +128,6 @@ def _request(host: "Host", choice: dict[str, Any]) -> "Request":
     if not settings.planners:
         settings = replace(settings, planners=tuple(sorted(host.slot("planners"))))
     return comparison_request(host, chosen_workloads(host, choice), settings, trust=trusting)
-
-
-def _exit_code(night: "Night") -> int:
-    """Nothing measured is a failure, a planner that fails is a column of the night."""
-    return ExitCode.OK if night.measured or night.benchmarks else ExitCode.NOTHING_RAN
 
 
 class _Watcher:

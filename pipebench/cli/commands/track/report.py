@@ -1,13 +1,11 @@
 """pipebench track report: the history as people read it."""
 
-from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
 from pipebench.cli.commands.track import options
 from pipebench.cli.commands.track.options import (
-    acknowledged_file,
     acknowledged_option,
     history_option,
     html_option,
@@ -23,13 +21,11 @@ from pipebench.cli.commands.track.options import (
 def command(history: Path, acknowledged: Path | None, html: Path | None, markdown: Path | None) -> int:
     """What `check` says of the last night, without failing: on stdout where no file is named."""
     from pipebench.report.tracking.reports import night_report
-    from pipebench.track.judgement.acknowledgements import read_acknowledged
-    from pipebench.track.judgement.judgement import judge, require_nights
+    from pipebench.track.judgement.judgement import require_nights
     from pipebench.track.nights.history import open_history
 
     options.prepare(html, markdown)
-    known = read_acknowledged(acknowledged_file(history, acknowledged))
-    judgement = judge(open_history(history), known, datetime.now(UTC))
+    judgement = options.judged(open_history(history), acknowledged)
     require_nights(judgement)
     report = night_report(judgement)
     options.write(report, html, markdown)
