@@ -10,9 +10,9 @@ from pipebench.cli.completion import of_slot, some_of, suites
 from pipebench.cli.parameters import REAL
 from pipebench.cli.terminal import say
 from pipebench.domain.errors import PipebenchError
+from pipebench.track.workflow.nightly import Nightly
 
-BRANCH, CRON, PYTHON = "pipebench-history", "23 2 * * *", "3.11"
-INSTALL, WITH_BENCHMARKS = "python -m pip install -c constraints.txt .", " pytest-benchmark"
+WITH_BENCHMARKS = " pytest-benchmark"
 CONSTRAINTS = re.compile(r"(?<!\S)(-c|--constraint)\b")
 
 
@@ -22,9 +22,9 @@ CONSTRAINTS = re.compile(r"(?<!\S)(-c|--constraint)\b")
 )
 @click.option("--suite", "suites", shell_complete=some_of(suites), multiple=True, help="As of `track record`.")
 @click.option("--timeout", type=REAL, help="As of `track record`.")
-@click.option("--budget", default="20m", show_default=True, help="Time for a night.")
-@click.option("--branch", default=BRANCH, show_default=True, help="Where the history is kept.")
-@click.option("--cron", default=CRON, show_default=True, help="When, in UTC.")
+@click.option("--budget", default=Nightly.budget, show_default=True, help="Time for a night.")
+@click.option("--branch", default=Nightly.branch, show_default=True, help="Where the history is kept.")
+@click.option("--cron", default=Nightly.cron, show_default=True, help="When, in UTC.")
 @click.option(
     "--benchmarks",
     default="",
@@ -32,9 +32,10 @@ CONSTRAINTS = re.compile(r"(?<!\S)(-c|--constraint)\b")
 )
 @click.option(
     "--install",
-    help=f"The command that installs the planner  [default: {INSTALL}; with --benchmarks{WITH_BENCHMARKS} too]",
+    help="The command that installs the planner  "
+    f"[default: {Nightly.install}; with --benchmarks{WITH_BENCHMARKS} too]",
 )
-@click.option("--python", default=PYTHON, show_default=True, help="The version of Python.")
+@click.option("--python", default=Nightly.python, show_default=True, help="The version of Python.")
 @click.option(
     "-o",
     "--output",
@@ -65,19 +66,18 @@ def command(
     written where there is none, with those that are installed here.
     """
     from pipebench.formats.files import read_file, write_file
-    from pipebench.track.workflow.nightly import Nightly
 
     option = next(param for param in ctx.command.params if param.name == "budget")
     budget_s = duration_s(ctx, option, budget)
     record = [word for name in planners for word in ("--planners", name)]
     record += [word for name in suites for word in ("--suite", name)]
     record += [] if timeout is None else ["--timeout", f"{timeout:g}"]
-    usual = INSTALL + (WITH_BENCHMARKS if benchmarks else "")
+    usual = Nightly.install + (WITH_BENCHMARKS if benchmarks else "")
     install = install or usual
-    said = {"--branch": (branch, BRANCH), "--cron": (cron, CRON), "--benchmarks": (benchmarks, "")}
-    said |= {"--install": (install, usual), "--python": (python, PYTHON)}
+    said = {"--branch": (branch, Nightly.branch), "--cron": (cron, Nightly.cron), "--benchmarks": (benchmarks, "")}
+    said |= {"--install": (install, usual), "--python": (python, Nightly.python)}
     others = [word for option, (value, usual) in said.items() if value != usual for word in (option, value)]
-    again = ["--budget", budget] if budget != "20m" else []
+    again = ["--budget", budget] if budget != Nightly.budget else []
     nightly = Nightly(
         command=("pipebench", "track", "init", *record, *again, *others),
         record=tuple(record),
