@@ -22,7 +22,7 @@ from pipebench.track.judgement.events import (
     event_between,
     identity,
 )
-from pipebench.track.judgement.speeds import Speed, segment_of, segments_of, speed_of
+from pipebench.track.judgement.speeds import FEWEST, Speed, segment_of, segments_of, speed_of
 from pipebench.track.measurement.ratios import judged_ratios
 from pipebench.track.nights.history import StoredNight
 from pipebench.track.nights.night import Benchmark, Night
@@ -31,8 +31,6 @@ from pipebench.track.rule.rule import WINDOW
 TWICE = 2.0
 BACK = 1.5
 """Of what was usual: at most this, and what was told is over. Seconds beyond are noted for information."""
-FEWEST = 5
-"""Earlier nights without which nothing is noted for information."""
 
 
 class BenchmarkSpeed(Value, frozen=True, kw_only=True):

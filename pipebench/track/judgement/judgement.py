@@ -14,8 +14,8 @@ from pipebench.track.judgement.events import Event, Segment, exact_changes
 from pipebench.track.judgement.speeds import Speed, information_notes, speeds, time_events
 from pipebench.track.measurement.ratios import Control, control
 from pipebench.track.nights.conditions import MachineClass
-from pipebench.track.nights.history import GAP, History
-from pipebench.track.nights.night import Night
+from pipebench.track.nights.history import History
+from pipebench.track.nights.night import CLOCKS, GAP, Night
 
 Verdict = Literal["worse", "nothing measured", "imprecise", "steady"]
 
@@ -81,7 +81,7 @@ def judge(history: History, known: Sequence[Acknowledgement] = (), now: datetime
         notices.insert(
             0, f"the last night is of {last.night.date}, {(now - last.night.at) // timedelta(days=1)} days ago"
         )
-    if now is not None and last.night.at > now + timedelta(minutes=5):
+    if now is not None and last.night.at > now + CLOCKS:
         notices.insert(
             0, f"two clocks: the last night is dated {last.night.recorded_at}, here it is {_iso_text(now)}"
         )

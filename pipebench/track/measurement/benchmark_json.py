@@ -5,10 +5,9 @@ ratios to a reference kernel are those that `pipebench.testing.benchmarks` left 
 Several files of one night are several processes of the same benchmarks.
 """
 
-import platform
 import statistics
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +19,12 @@ from pipebench.domain.errors import PipebenchError
 from pipebench.domain.limits import MOST_UNTYPED_ELEMENTS
 from pipebench.domain.value import Value, require
 from pipebench.formats.files import read_file
-from pipebench.track.nights.conditions import MachineClass, calibration_code
-from pipebench.track.nights.night import Benchmark, PairedRatios
+from pipebench.track.nights.conditions import FACTS, MachineClass, calibration_code, minor_version
+from pipebench.track.nights.night import CLOCKS, GAP, Benchmark, PairedRatios, six_digits
 
 SECONDS = ("min", "median", "iqr", "max")
-OLD = timedelta(hours=36)
 INFO = "pipebench"
 """Under this name ratios stand in the extra_info of a benchmark, and versions in the machine_info of a file."""
-DIGITS = 6
 
 
 class BenchmarkRatios(Value, frozen=True, kw_only=True):
@@ -49,7 +46,7 @@ class BenchmarkRatios(Value, frozen=True, kw_only=True):
     @classmethod
     def of(cls, flavour: str, ratios: Sequence[float], discarded: int) -> "BenchmarkRatios":
         """Made with the reference kernels of this pipebench."""
-        short = tuple(float(f"{ratio:.{DIGITS}g}") for ratio in ratios)
+        short = tuple(map(six_digits, ratios))
         return cls(flavour=flavour, calibration=calibration_code(), ratios=short, discarded=discarded)
 
     @property
@@ -61,8 +58,7 @@ class BenchmarkRatios(Value, frozen=True, kw_only=True):
 def benchmark_environment() -> dict[str, str]:
     """Python and the packages whose versions begin a new segment of a benchmark's history."""
     found = environment()
-    python = ".".join(platform.python_version_tuple()[:2])
-    return {"python": python} | {name: found[name] for name in PACKAGES if name in found}
+    return {"python": minor_version(found["python"])} | {name: found[name] for name in PACKAGES if name in found}
 
 
 class _Stats(msgspec.Struct, frozen=True):
@@ -93,7 +89,7 @@ class _Machine(msgspec.Struct, frozen=True):
 
     @property
     def fingerprint(self) -> dict[str, str]:
-        return self.pipebench or {"python": ".".join(self.python_version.split(".")[:2])}
+        return self.pipebench or {"python": minor_version(self.python_version)}
 
 
 class _Commit(msgspec.Struct, frozen=True):
@@ -209,17 +205,13 @@ def _commit(info: _Commit) -> str:
 
 def _check_machine(there: _Machine, here: MachineClass, source: str) -> None:
     ran = there.system, there.machine, there.cpu.brand_raw, str(there.cpu.count)
-    for name, value, ours in zip(("system", "machine", "cpu", "cpus"), ran, here_facts(here), strict=True):
+    for name, value in zip(FACTS, ran, strict=True):
+        ours = getattr(here, name)
         if value not in ("", "0") and value != ours:
             raise PipebenchError(
                 f"{source}: ran on another class of machine: {name} is {value!r}, here {ours!r}",
                 "record it on the machine that it ran on",
             )
-
-
-def here_facts(here: MachineClass) -> tuple[str, str, str, str]:
-    """The facts in the order in which a file has them."""
-    return here.system, here.machine, here.cpu, here.cpus
 
 
 def _moment(text: str, now: datetime, source: str) -> str:
@@ -228,9 +220,9 @@ def _moment(text: str, now: datetime, source: str) -> str:
     except ValueError:
         raise PipebenchError(f"{source}: its datetime is {text!r}") from None
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    if moment > now + timedelta(minutes=5):
+    if moment > now + CLOCKS:
         raise PipebenchError(f"{source}: is dated {text}, in the future: two clocks disagree")
-    if now - moment > OLD:
+    if now - moment > GAP:
         raise PipebenchError(f"{source}: is dated {text}, that is not this night", "run the benchmarks again")
     return moment.isoformat(timespec="seconds")
 

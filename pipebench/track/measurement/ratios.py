@@ -2,12 +2,12 @@
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from pipebench.bench.searches.request import Sample
 from pipebench.domain.value import Value
 from pipebench.track.nights.conditions import calibration_code
-from pipebench.track.nights.night import Measured, Night, PairedRatios, SubjectNight
+from pipebench.track.nights.night import Measured, Night, PairedRatios, SubjectNight, six_digits
 from pipebench.track.rule.rule import RatioPoint
 from pipebench.track.rule.statistics import Pairs, compare_pairs, half_width
 
@@ -58,8 +58,9 @@ class SubjectRounds:
 
     @property
     def precise(self) -> bool:
-        """Whether the median is known well enough."""
-        return self.count >= self.fewest and relative_half_width(self.rounds) < PRECISE
+        """Whether the median is known well enough: half of its interval, as a share of it."""
+        logs = [math.log(ratio) for ratio in self.rounds.get(FLAVOUR, ())]
+        return self.count >= self.fewest and half_width(logs) < PRECISE
 
     @property
     def is_complete(self) -> bool:
@@ -70,21 +71,11 @@ class SubjectRounds:
         """What goes into the history, None where nothing was timed; without rounds where no pair was of use."""
         if not self.processes:
             return None
-        rounds = {flavour: tuple(map(_short, ratios)) for flavour, ratios in self.rounds.items()}
+        rounds = {flavour: tuple(map(six_digits, ratios)) for flavour, ratios in self.rounds.items()}
         known = self.count >= MOST_ROUNDS or self.precise
         return PairedRatios(
             rounds=rounds, calibration=calibration_code(), discarded=self.discarded, imprecise=not known
         )
-
-
-def _short(ratio: float) -> float:
-    """Six digits: a history is kept for years, and no ratio is known better."""
-    return float(f"{ratio:.6g}")
-
-
-def relative_half_width(rounds: Mapping[str, Sequence[float]]) -> float:
-    """Half of the interval of the median of the judged flavour, as a share of it."""
-    return half_width([math.log(ratio) for ratio in rounds.get(FLAVOUR, ())])
 
 
 def ratio_of(paired: PairedRatios | None) -> float | None:

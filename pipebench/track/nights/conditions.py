@@ -68,12 +68,17 @@ def fingerprint(trial: "Trial", row: Row) -> dict[str, str]:
         PROBLEM: row.problem_id,
         "planner": f"{row.distribution} {row.version}".strip(),
         "executors": ",".join(trial.executors),
-        "python": ".".join(environment.get("python", "").split(".")[:2]),
+        "python": minor_version(environment.get("python", "")),
         "system": f"{environment.get('system', '')} {environment.get('machine', '')}",
         "seed": str(trial.seed),
         "timeout_s": f"{trial.timeout_s:g}",
     }
     return found | {name: environment.get(name, "") for name in PACKAGES}
+
+
+def minor_version(python: str) -> str:
+    """`3.11` of `3.11.7`: a bug fix of Python begins no segment."""
+    return ".".join(python.split(".")[:2])
 
 
 @cache

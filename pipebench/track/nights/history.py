@@ -16,10 +16,7 @@ from pipebench.domain.plan import Plan
 from pipebench.domain.value import Value, digest
 from pipebench.track.nights import exact
 from pipebench.track.nights.conditions import MachineClass
-from pipebench.track.nights.night import Night
-
-GAP = timedelta(hours=36)
-"""Between nights: more than this, and at least one night is missing."""
+from pipebench.track.nights.night import GAP, Night
 
 
 class StoredNight(Value, frozen=True, kw_only=True):

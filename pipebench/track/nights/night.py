@@ -1,7 +1,7 @@
 """Night: what one run of `track record` found, as it stands in the history."""
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import ClassVar
 
 from pipebench.domain.problem import RegimeMode
@@ -9,6 +9,10 @@ from pipebench.domain.value import Value, require
 
 Exact = int | float | str | None
 """A column that does not depend on the machine's speed."""
+GAP = timedelta(hours=36)
+"""Between nights: more than this, and at least one night is missing."""
+CLOCKS = timedelta(minutes=5)
+"""By which two machines' clocks may differ."""
 
 
 class TrackedSubject(Value, frozen=True, kw_only=True):
@@ -27,6 +31,11 @@ class TrackedSubject(Value, frozen=True, kw_only=True):
         """One line for tables."""
         with_scheduler = f" with {self.scheduler}" if self.scheduler else ""
         return f"{self.planner}{with_scheduler} on {self.workload}, {self.devices} x {self.cluster}, {self.regime}"
+
+
+def six_digits(ratio: float) -> float:
+    """A ratio as it is kept: a history is kept for years, and no ratio is known better."""
+    return float(f"{ratio:.6g}")
 
 
 class PairedRatios(Value, frozen=True, kw_only=True):

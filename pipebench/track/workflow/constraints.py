@@ -2,6 +2,8 @@
 
 import re
 
+from packaging.utils import canonicalize_name
+
 from pipebench.bench.machine.environment import PACKAGES, environment
 
 FILE = "constraints.txt"
@@ -19,10 +21,5 @@ def installed_versions() -> str:
 
 def unpinned(text: str) -> list[str]:
     """The packages of a night, pipebench apart, whose version a file of constraints leaves open."""
-    pinned = {_plain(name) for name in PIN.findall(text)}
-    return [name for name in PACKAGES if name != "pipebench" and _plain(name) not in pinned]
-
-
-def _plain(name: str) -> str:
-    """One writing of a name (PEP 503)."""
-    return re.sub(r"[-_.]+", "-", name).lower()
+    pinned = {canonicalize_name(name) for name in PIN.findall(text)}
+    return [name for name in PACKAGES if name != "pipebench" and canonicalize_name(name) not in pinned]

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -18,13 +18,10 @@ from pipebench.cli.commands.track.options import (
 from pipebench.cli.completion import of_slot, some_of
 from pipebench.cli.option_groups import HOW, OUTPUT, WHO, GroupedCommand, option
 from pipebench.cli.parameters import trust_option
-from pipebench.cli.terminal import console, print_json, say
+from pipebench.cli.terminal import console, say
 from pipebench.cli.workload_options import workload_options
 from pipebench.domain.errors import ExitCode, PipebenchError
 from pipebench.hooks.trust import OPTION
-
-if TYPE_CHECKING:
-    from pipebench.track.against.comparison import Against
 
 
 @click.command(cls=GroupedCommand)
@@ -69,11 +66,9 @@ def command(
     _refuse_choice(choice)
     judgement = options.judged(open_history(history), acknowledged)
     report = night_report(judgement)
-    options.write(report, html, markdown)
-    if as_json:
-        print_json({"verdict": judgement.verdict, "judgement": judgement})
-    else:
-        options.show(report)
+    options.tell(
+        report, html, markdown, {"verdict": judgement.verdict, "judgement": judgement} if as_json else None
+    )
     require_nights(judgement)
     return judgement.exit_code
 
@@ -106,13 +101,10 @@ def _against(named: str, choice: dict[str, Any], html: Path | None, markdown: Pa
         sides = install_sides(named, Path.cwd(), scratch)
         arguments = _arguments(choice, sides.distribution)
         say(f"{sides.after.name} against {sides.before.name}: running in turns …", err=True)
-        found: Against = compare_sides(sides, arguments, Path.cwd(), budget_s, _print_pair)
+        found = compare_sides(sides, arguments, Path.cwd(), budget_s, _print_pair)
     report = against_report(found)
-    options.write(report, html, markdown)
-    if as_json:
-        print_json({"verdict": found.verdict, "worse": found.worse, "against": found})
-    else:
-        options.show(report)
+    answer = {"verdict": found.verdict, "worse": found.worse, "against": found}
+    options.tell(report, html, markdown, answer if as_json else None)
     return found.exit_code
 
 
@@ -130,19 +122,21 @@ def _arguments(choice: dict[str, Any], distribution: str) -> Sequence[str]:
 
 def _planners_of(distribution: str) -> list[str]:
     """The planners that a distribution offers here. Raises PipebenchError where it offers none."""
+    from packaging.utils import canonicalize_name
+
     host = open_host()
     offered = {name: registered.provider.distribution for name, registered in host.slot("planners").items()}
     show_new_warnings(host)
-    found = sorted(name for name, provider in offered.items() if _same(provider, distribution))
+    found = sorted(
+        name
+        for name, provider in offered.items()
+        if canonicalize_name(provider) == canonicalize_name(distribution)
+    )
     if not found:
         raise PipebenchError(
             f"{distribution!r} offers no planner here", "install it, or name --planners", ExitCode.NOTHING_RAN
         )
     return found
-
-
-def _same(one: str, other: str) -> bool:
-    return one.lower().replace("_", "-") == other.lower().replace("_", "-")
 
 
 def _print_pair(done: int, most: int) -> None:

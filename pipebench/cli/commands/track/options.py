@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pipebench.cli.option_groups import HOW, OUTPUT, option
-from pipebench.cli.terminal import console, say
+from pipebench.cli.terminal import console, print_json, say
 from pipebench.domain.limits import LONGEST_WAIT_S
 
 if TYPE_CHECKING:
@@ -89,3 +89,12 @@ def show(report: "TrackingReport") -> None:
     from pipebench.report.tracking.writers import print_report
 
     print_report(console(), report)
+
+
+def tell(report: "TrackingReport", html: Path | None, markdown: Path | None, value: object = None) -> None:
+    """The files that were named; on stdout the value as JSON, or the report where there is none."""
+    write(report, html, markdown)
+    if value is not None:
+        print_json(value)
+    else:
+        show(report)

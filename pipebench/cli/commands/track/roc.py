@@ -9,7 +9,6 @@ from pipebench.cli.commands.track import options
 from pipebench.cli.commands.track.options import html_option, markdown_option
 from pipebench.cli.option_groups import HOW, OUTPUT, GroupedCommand, option
 from pipebench.cli.parameters import WholeFrom
-from pipebench.cli.terminal import print_json
 
 
 @click.command(cls=GroupedCommand)
@@ -72,9 +71,5 @@ def command(
             lambda done, count: working(f"judging made-up histories: {done} of {count} kinds …"),
         )
     report = trade_off_report(found)
-    options.write(report, html, markdown)
-    if as_json:
-        print_json(found)
-    else:
-        options.show(report)
+    options.tell(report, html, markdown, found if as_json else None)
     return 0
