@@ -6,12 +6,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
+from pipebench.bench.searches import calibration
 from pipebench.bench.standings.cells import nanoseconds
 from pipebench.domain.errors import ExitCode, PipebenchError
 from pipebench.domain.value import Value
@@ -149,10 +149,10 @@ class Against(Value, frozen=True, kw_only=True):
 
 
 class Sums:
-    """The pairs of all runs, by subject."""
+    """The pairs of all runs, by subject. calibrated: as of `same_calibration`."""
 
     def __init__(self, calibrated: bool) -> None:
-        self._calibrated = calibrated
+        self.calibrated = calibrated
         self._first: dict[str, tuple[OtherRow | None, OtherRow | None]] = {}
         self.logs: dict[str, list[float]] = {}
 
@@ -184,7 +184,7 @@ class Sums:
         """Warm CPU time of a search, over the calibration beside it where that is the same code on both sides."""
         if row is None or row.parallel or not row.search_samples:
             return None
-        time = row.search_ratio.get(FLAVOUR) if self._calibrated else row.search_cpu_s
+        time = row.search_ratio.get(FLAVOUR) if self.calibrated else row.search_cpu_s
         return time if time is not None and time > 0 else None
 
 
@@ -228,7 +228,6 @@ def _by_label(rows: Sequence[OtherRow]) -> dict[str, OtherRow]:
 
 FEWEST_PAIRS, USUAL_PAIRS, MOST_PAIRS = 9, 15, 60
 PRECISE = 0.015
-CALIBRATION = Path("bench/searches/calibration.py")
 SAMPLES = 5
 """Warm searches in one process."""
 
@@ -266,7 +265,7 @@ def compare_sides(
                 told(number, MOST_PAIRS)
             order = (sides.before, sides.after) if number % 2 == 0 else (sides.after, sides.before)
             runs = {side.name: run_within(side) for side in order}
-            sums.add(_rows(runs, sides.before), _rows(runs, sides.after))
+            sums.add(runs[sides.before.name].rows, runs[sides.after.name].rows)
             yield number + 1
             if time.monotonic() + sum(each.wall_s for each in runs.values()) > ends:
                 raise TimeSpent
@@ -284,26 +283,15 @@ def compare_sides(
         before=sides.before.name,
         after=sides.after.name,
         subjects=sums.subjects(),
-        calibrated=same_calibration(sides),
+        calibrated=sums.calibrated,
         notices=tuple(notices),
     )
 
 
 def same_calibration(sides: Sides) -> bool:
     """Whether both sides calibrate with the same code: else their ratios have different units."""
-    texts = [_calibration(side) for side in (sides.before, sides.after)]
-    return texts[0] == texts[1]
+    return _calibration(sides.before) == _calibration(sides.after)
 
 
 def _calibration(side: Side) -> bytes:
-    own = side.file(str(CALIBRATION))
-    if own is None:
-        spec = find_spec("pipebench.bench.searches.calibration")
-        assert spec is not None
-        assert spec.origin is not None
-        own = Path(spec.origin)
-    return own.read_bytes()
-
-
-def _rows(runs: dict[str, Run], side: Side) -> Sequence[OtherRow]:
-    return runs[side.name].rows
+    return (side.file("bench/searches/calibration.py") or Path(calibration.__file__)).read_bytes()
