@@ -11,15 +11,22 @@ from markupsafe import Markup, escape
 
 from pipebench.documents.units import readable_seconds
 from pipebench.report.html.template import page, picture
-from pipebench.report.tracking.blocks import drawn_range
-from pipebench.report.tracking.reports import column_words, exact_words, percent, revision_range, verdict_words
+from pipebench.report.tracking.blocks import EDGE, curve_places, curve_points
+from pipebench.report.tracking.reports import (
+    column_name,
+    column_words,
+    exact_words,
+    percent,
+    revision_range,
+    verdict_words,
+)
 from pipebench.track.judgement.events import Event
 from pipebench.track.judgement.judgement import Judgement
 from pipebench.track.judgement.series import Group, Series, history_series
 from pipebench.track.nights.conditions import MachineClass
 from pipebench.track.nights.history import History
 
-WIDTH, HEIGHT, EDGE, FLAG = 260.0, 40.0, 3.0, 7.0
+WIDTH, HEIGHT, FLAG = 260.0, 40.0, 7.0
 """Of a curve, in pixels; FLAG: of a mark above it."""
 WHAT = {
     "search times": "CPU time of a search over that of the calibration beside it, the median of its processes.",
@@ -112,7 +119,7 @@ def _row(series: Series) -> _Row:
         (_tone(event), f"{event.began[:10]} {_short_words(event, series.column)} {revision_range(event)}".strip())
         for _, event in series.changes
     ]
-    column = series.column.replace("work.", "").removesuffix("_ns").removesuffix("_bytes").replace("_", " ")
+    column = column_name(series.column).replace("work.", "")
     return _Row(
         name=f"{series.subject}: {column}" if column else series.subject,
         machine=series.machine,
@@ -141,31 +148,22 @@ def _value_words(series: Series, value: float) -> str:
 def _curve(series: Series) -> str:
     """The nights from left to right; a flag and a stroke at each change, dots where a segment begins."""
     values = [point.value for point in series.points]
-    low, high = drawn_range(values)
-    across = (WIDTH - 2 * EDGE) / max(1, len(values) - 1)
-    top = FLAG + EDGE
-
-    def x(position: int) -> float:
-        return EDGE + across * position
-
-    def y(value: float) -> float:
-        return HEIGHT - EDGE - (HEIGHT - EDGE - top) * (value - low) / (high - low)
-
-    line = " ".join(f"{x(i):.1f},{y(value):.1f}" for i, value in enumerate(values))
+    places = curve_places(values, WIDTH, HEIGHT, above=FLAG)
     starts = "".join(
-        f'<line class="segment" x1="{x(i):.1f}" y1="{top:.0f}" x2="{x(i):.1f}" y2="{HEIGHT:.0f}"><title>'
-        f"{escape(series.points[i].moment[:10])}: other versions begin</title></line>"
-        for i in series.segments
+        f'<line class="segment" x1="{x:.1f}" y1="{FLAG + EDGE:.0f}" x2="{x:.1f}" y2="{HEIGHT:.0f}"><title>'
+        f"{escape(point.moment[:10])}: other versions begin</title></line>"
+        for (x, _), point in ((places[i], series.points[i]) for i in series.segments)
     )
-    flags = "".join(_flag(x(i), event, series.column) for i, event in series.changes)
+    flags = "".join(_flag(places[i][0], event, series.column) for i, event in series.changes)
+    x, y = places[-1]
     label = (
         f"{len(values)} nights, {_value_words(series, values[0])} to {_value_words(series, values[-1])}, "
         f"{len(series.changes)} changes"
     )
     return (
         f'<svg class="spark" width="{WIDTH:.0f}" height="{HEIGHT:.0f}" viewBox="0 0 {WIDTH:.0f} {HEIGHT:.0f}" '
-        f'role="img" aria-label="{escape(label)}">{starts}<polyline points="{line}"/>'
-        f'<circle cx="{x(len(values) - 1):.1f}" cy="{y(values[-1]):.1f}" r="2.4"/>{flags}</svg>'
+        f'role="img" aria-label="{escape(label)}">{starts}<polyline points="{curve_points(places)}"/>'
+        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.4"/>{flags}</svg>'
     )
 
 

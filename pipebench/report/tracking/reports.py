@@ -33,8 +33,13 @@ def column_words(column: ColumnChange) -> str:
     """`simulated 452,374,773 ns -> 452,375,225 ns (+1 ppm)`."""
     before, after = (exact_words(column.name, value) for value in (column.before, column.after))
     change = relative(column.before, column.after)
-    name = column.name.removesuffix("_ns").removesuffix("_bytes").replace("_", " ").replace("work.", "work: ")
+    name = column_name(column.name).replace("work.", "work: ")
     return f"{name} {before} -> {after}{f' ({change})' if change else ''}"
+
+
+def column_name(name: str) -> str:
+    """A column as people say it; its unit stands behind its value."""
+    return name.removesuffix("_ns").removesuffix("_bytes").replace("_", " ")
 
 
 def exact_words(name: str, value: Exact) -> str:

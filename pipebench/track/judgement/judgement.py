@@ -82,9 +82,8 @@ def judge(history: History, known: Sequence[Acknowledgement] = (), now: datetime
             0, f"the last night is of {last.night.date}, {(now - last.night.at) // timedelta(days=1)} days ago"
         )
     if now is not None and last.night.at > now + CLOCKS:
-        notices.insert(
-            0, f"two clocks: the last night is dated {last.night.recorded_at}, here it is {_iso_text(now)}"
-        )
+        here = now.astimezone(UTC).isoformat(timespec="seconds")
+        notices.insert(0, f"two clocks: the last night is dated {last.night.recorded_at}, here it is {here}")
     return Judgement(
         folder=str(history.folder),
         nights=len(kept),
@@ -107,10 +106,6 @@ def _new_machine_notice(machine: MachineClass) -> str:
         f"a machine not seen before: {machine.words}; exact columns are compared with the last night elsewhere, "
         "times start anew: each class of machines has a level of its own"
     )
-
-
-def _iso_text(moment: datetime) -> str:
-    return moment.astimezone(UTC).isoformat(timespec="seconds")
 
 
 def _not_measured(nights: Sequence[Night]) -> list[str]:
