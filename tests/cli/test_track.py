@@ -192,7 +192,7 @@ def test_both_sides_are_asked_what_the_user_asked(pipebench: CommandLine, monkey
     asked: list[str] = []
 
     def install_sides(*_: object) -> Sides:
-        side = Side("HEAD", None, Path("cache"))
+        side = Side("HEAD", Path("site"), Path("cache"))
         return Sides("mine", side, side)
 
     def compare_sides(sides: Sides, arguments: list[str], *_: object) -> None:

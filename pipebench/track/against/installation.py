@@ -75,28 +75,26 @@ PIP_S = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """name: as the user knows it. site: the folder it is installed in, before everything else on the import path;
-    None: what is installed here anyway. cache: for compiled kernels of a pipebench of its own.
+    """name: as the user knows it. site: the folder it is installed in, before everything else on the import path.
+    cache: for compiled kernels of a pipebench of its own.
     """
 
     name: str
-    site: Path | None
+    site: Path
     cache: Path
 
     def environment(self) -> dict[str, str]:
         """Of its processes. Everything that is not in its site comes from the environment that this runs in."""
         path = [os.path.abspath(each) for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each]
-        if self.site is not None:
-            path.insert(0, str(self.site))
-        own = {"PYTHONPATH": os.pathsep.join(path), "PYTHONHASHSEED": "0"}
+        own = {"PYTHONPATH": os.pathsep.join([str(self.site), *path]), "PYTHONHASHSEED": "0"}
         if self.file("__init__.py") is not None:
             own["NUMBA_CACHE_DIR"] = str(self.cache)
         return os.environ | own
 
     def file(self, name: str) -> Path | None:
         """A file of the package pipebench on this side, None where it has no such package of its own."""
-        found = self.site / "pipebench" / name if self.site is not None else None
-        return found if found is not None and found.exists() else None
+        found = self.site / "pipebench" / name
+        return found if found.exists() else None
 
 
 def project_name(source: Path) -> str:
@@ -186,24 +184,19 @@ def install_sides(named: str, here: Path, scratch: Path) -> Sides:
         )
     if commit is None:
         before = _side(f"{distribution} {named}", scratch / "before")
-        install(f"{distribution}=={named}", _site(before))
+        install(f"{distribution}=={named}", before.site)
     else:
         before = _side(f"{named} ({commit[:10]})", scratch / "before")
         source = scratch / "before-source"
         check_out(top, commit, source)
-        install(str(source), _site(before), source)
+        install(str(source), before.site, source)
     after = _side(f"the working tree ({describe_revision(top)})", scratch / "after")
     source = scratch / "after-source"
     copy_working_tree(top, source)
-    install(str(source), _site(after), source)
+    install(str(source), after.site, source)
     return Sides(distribution, before, after)
 
 
 def _side(name: str, folder: Path) -> Side:
     folder.mkdir(parents=True)
     return Side(name, folder / "site", folder / "kernels")
-
-
-def _site(side: Side) -> Path:
-    assert side.site is not None
-    return side.site

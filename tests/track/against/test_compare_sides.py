@@ -25,7 +25,7 @@ from pipebench.track.against.comparison import (
 from pipebench.track.against.installation import Side, Sides
 from pipebench.track.rule.statistics import Pairs
 
-SIDES = Sides("mine", Side("v1", None, Path("a")), Side("tree", None, Path("b")))
+SIDES = Sides("mine", Side("v1", Path("s1"), Path("a")), Side("tree", Path("s2"), Path("b")))
 
 
 def row(time: float | None = 1.0, **fields: Any) -> OtherRow:
