@@ -161,14 +161,14 @@ class Measurement:
         draw = random.Random(self._seed)
         order = list(chosen)
         number = 0
-        while waiting := [place for place, (_, into) in enumerate(chosen) if not into.is_complete]:
+        while not all(into.is_complete for _, into in order):
             if number % 2 == 0:
                 draw.shuffle(order)
             else:
                 order.reverse()
             number += 1
             for tracked, into in order:
-                if not any(chosen[place][1] is into for place in waiting):
+                if into.is_complete:
                     continue
                 if self.spent_s + tracked.cost_s > until_s:
                     return

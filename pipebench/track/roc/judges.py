@@ -23,7 +23,8 @@ THRESHOLDS: dict[Tool, tuple[float, ...]] = {
 DEFAULTS: dict[Tool, float] = {"pipebench": 1.0, "asv": 0.05, "otava": 0.001}
 SAME = 10
 """Positions closer than these nights are one change."""
-INSTALL = {"asv": "asv", "otava": "apache-otava"}
+INSTALL: dict[Tool, str] = {"asv": "asv", "otava": "apache-otava"}
+"""The other tools, and what pip calls them."""
 
 
 @dataclass(frozen=True, slots=True)

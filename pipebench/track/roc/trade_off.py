@@ -79,18 +79,15 @@ def measure_trade_off(
         for cv in CVS
         for planted in (STEADY, *CHANGES)
     ]
-    found: list[Found] = []
-    alarms: list[FalseAlarms] = []
+    results: list[Found | FalseAlarms] = []
     told(0, len(work))
     made = Parallel(n_jobs=jobs, return_as="generator")(delayed(_measured)(*each) for each in work)
-    for done, results in enumerate(made, start=1):
+    for done, measured in enumerate(made, start=1):
         told(done, len(work))
-        for each in results:
-            if isinstance(each, Found):
-                found.append(each)
-            else:
-                alarms.append(each)
-    return TradeOff(seed=seed, versions=versions, found=tuple(found), false_alarms=tuple(alarms))
+        results += measured
+    found = tuple(each for each in results if isinstance(each, Found))
+    alarms = tuple(each for each in results if isinstance(each, FalseAlarms))
+    return TradeOff(seed=seed, versions=versions, found=found, false_alarms=alarms)
 
 
 def _measured(judge: Judge, planted: Planted, cv: float, seed: int, count: int) -> list[Found | FalseAlarms]:

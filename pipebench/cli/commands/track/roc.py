@@ -54,15 +54,12 @@ def command(
     from pipebench.cli.progress import long_work
     from pipebench.domain.limits import MOST_WORKERS
     from pipebench.report.tracking.trade_off import trade_off_report
-    from pipebench.track.roc.judges import Judge
+    from pipebench.track.roc.judges import INSTALL, Judge
     from pipebench.track.roc.trade_off import measure_trade_off
 
     options.prepare(html, markdown)
     judges = [(Judge("pipebench"), histories)]
-    if pythons["asv"]:
-        judges.append((Judge("asv", pythons["asv"]), beside))
-    if pythons["otava"]:
-        judges.append((Judge("otava", pythons["otava"]), beside))
+    judges += [(Judge(tool, pythons[tool]), beside) for tool in INSTALL if pythons[tool]]
     with long_work("judging made-up histories …") as working:
         found = measure_trade_off(
             judges,
