@@ -216,7 +216,7 @@ def _is_back(logs: Sequence[float], told: int, reading: Reading, later: Sequence
     """Whether the speed is again where it was before: by a later change, or, of a slow one, little by little."""
     assert reading.since is not None
     if reading.onset is not None:
-        after = sorted(logs[max(told + 1, len(logs) - LEVEL_NIGHTS) :])
+        after = logs[max(told + 1, len(logs) - LEVEL_NIGHTS) :]
         return len(after) >= LEVEL_NIGHTS and level(after) < reading.before + OVER * math.log1p(reading.change)
     if not later:
         return False

@@ -7,7 +7,7 @@ docs/explanation/night-rule.md derives the figures.
 """
 
 import math
-from bisect import bisect_left, insort
+from collections import deque
 from dataclasses import dataclass
 
 from pipebench.track.rule.noise import Noise, level
@@ -36,19 +36,15 @@ class Anchor:
 
     def __init__(self, most: float = math.inf) -> None:
         self._best = most
-        self._nights: list[float] = []
-        self._ordered: list[float] = []
+        self._last: deque[float] = deque(maxlen=ANCHOR_NIGHTS)
         self.count = 0
 
     def add(self, value: float) -> None:
         """One more night, as a logarithm."""
         self.count += 1
-        self._nights.append(value)
-        insort(self._ordered, value)
-        if len(self._nights) > ANCHOR_NIGHTS:
-            del self._ordered[bisect_left(self._ordered, self._nights.pop(0))]
+        self._last.append(value)
         if self.count >= ANCHOR_NIGHTS:
-            self._best = min(self._best, level(self._ordered))
+            self._best = min(self._best, level(self._last))
 
     @property
     def level(self) -> float | None:
@@ -116,7 +112,7 @@ class DriftTest:
         if self._sum.total < self._limit:
             return False
         last = min(self._sum.nights, RECENT)
-        nights = sorted([*self._values[len(self._values) - last + 1 :], value])
+        nights = [*self._values[len(self._values) - last + 1 :], value]
         return level(nights) - reference >= LEAST_CHANGE
 
     def onset(self) -> Onset:

@@ -5,8 +5,7 @@ Both come from blocks of 30 nights, each about its own level, so that a change o
 
 import math
 import statistics
-from bisect import insort
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 from statistics import NormalDist
 
@@ -35,10 +34,10 @@ def pair_spread(values: Sequence[float]) -> float:
     return SIGMA_OF_PAIRS * small_sample * distances[rank - 1]
 
 
-def level(ordered: Sequence[float]) -> float:
-    """The mean without a sixth of the values at each end. ordered: by size."""
-    cut = len(ordered) // 6
-    kept = ordered[cut : len(ordered) - cut]
+def level(values: Collection[float]) -> float:
+    """The mean without a sixth of the values at each end."""
+    cut = len(values) // 6
+    kept = sorted(values)[cut : len(values) - cut]
     return sum(kept) / len(kept)
 
 
@@ -84,9 +83,6 @@ class Noise:
 
 def _products(block: Sequence[float], spread: float) -> tuple[float, float]:
     """Sums of the products of neighbours, and of squares, of deviations that are not wild."""
-    ordered: list[float] = []
-    for value in block:
-        insort(ordered, value)
-    middle = level(ordered)
+    middle = level(block)
     off = [max(-FAR * spread, min(FAR * spread, value - middle)) for value in block]
     return sum(one * other for one, other in pairwise(off)), sum(each * each for each in off)
