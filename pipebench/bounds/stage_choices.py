@@ -75,8 +75,9 @@ class Figures:
 class StageRows:
     """Runs of operators, each as a stage under some choice; arrays of shape (rows,), ascending in `end`.
 
-    first, end: the stage holds the operators at places first … end - 1. devices: that it takes. sharers, turns:
-    of its replicas. runs: micro-batches of its busiest lane.
+    first, end: the stage holds the operators at places first … end - 1. devices: that it takes. degree: devices of
+    a replica. again: 1 where the stage recomputes. sharers, turns: of its replicas. runs: micro-batches of its
+    busiest lane.
     forward, backward, input_gradient, both, crossing: of one micro-batch, as in `Figures`, recomputation included.
     busy, busy_crossing: of all micro-batches on the busiest lane; crossing leaves weight gradients out.
     update: once for a mini-batch. live: the most live micro-batches, `MANY` where memory sets no limit.
@@ -85,6 +86,8 @@ class StageRows:
     first: IntArray
     end: IntArray
     devices: IntArray
+    degree: IntArray
+    again: IntArray
     sharers: IntArray
     turns: IntArray
     runs: IntArray
@@ -350,6 +353,8 @@ class Line:
             first=first,
             end=end,
             devices=every * choice.devices,
+            degree=every * choice.degree,
+            again=every * int(choice.recompute == "stage"),
             sharers=every * choice.sharers,
             turns=every * choice.turns,
             runs=every * runs,

@@ -15,6 +15,7 @@ from pipebench_search.every_draft import EveryDraft
 from pipebench_search.guess import Guesses
 from pipebench_search.moves import Neighbourhood
 from pipebench_search.plugin import SearchOptions
+from pipebench_search.rows import rows_to_start_from
 from pipebench_search.score import Scored, Scorer
 
 LOOKED_AT = 32
@@ -148,6 +149,10 @@ class LocalSearch:
                     return found
                 if self._scorer.permitted(plan):
                     self._take(self._score(plan, None, kept), self._drafting.draft_of(plan), source, (), found)
+        for draft in rows_to_start_from(self._drafting, self._near.micro_batches, self._late):
+            if self._over():
+                return sorted(found, key=lambda each: each.scored.rank)
+            self._begin(draft, "stages in a row", found)
         guessed: list[tuple[float, int, Draft]] = []
         for draft in self._near.seeds():
             guess = self._guesses.of(draft) if self._drafting.possible(draft) else None
@@ -160,15 +165,19 @@ class LocalSearch:
         for _, _, draft in guessed:
             if self._over() or scored >= (EVEN if seeds else 3 * EVEN):
                 break
-            made = self._drafting.plan_of(draft)
-            if made is not None and draft not in self._seen and self._scorer.permitted(made):
-                self._seen.add(draft)
-                before = len(found)
-                self._take(self._score(made, None), draft, "even stages", (), found)
-                scored += len(found) > before
+            before = len(found)
+            self._begin(draft, "even stages", found)
+            scored += len(found) > before
         if not found and guessed:
             self._squeeze([draft for _, _, draft in guessed[:SQUEEZED]], found)
         return sorted(found, key=lambda each: each.scored.rank)
+
+    def _begin(self, draft: Draft, source: str, found: list[Candidate]) -> None:
+        """Score a plan to start from that was not looked at."""
+        plan = self._drafting.plan_of(draft)
+        if plan is not None and draft not in self._seen and self._scorer.permitted(plan):
+            self._seen.add(draft)
+            self._take(self._score(plan, None), draft, source, (), found)
 
     def _squeeze(self, drafts: list[Draft], found: list[Candidate]) -> None:
         """Where no row fits: from the one that lacks least memory to neighbours that lack less, until one fits."""
@@ -182,9 +191,8 @@ class LocalSearch:
                     continue
                 if lack:
                     better, lacks = draft, lack
-                elif draft not in self._seen and self._scorer.permitted(plan):
-                    self._seen.add(draft)
-                    self._take(self._score(plan, None), draft, "stages that fit", (), found)
+                else:
+                    self._begin(draft, "stages that fit", found)
                     if found:
                         return
                 if self._late():
