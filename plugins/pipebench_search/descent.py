@@ -14,6 +14,7 @@ from pipebench_search.draft import Draft, Drafting
 from pipebench_search.every_draft import EveryDraft
 from pipebench_search.guess import Guesses
 from pipebench_search.moves import Neighbourhood
+from pipebench_search.pack import Near, Packing
 from pipebench_search.plugin import SearchOptions
 from pipebench_search.score import Scored, Scorer
 
@@ -58,6 +59,7 @@ class LocalSearch:
         self._drafting = Drafting(scorer.problem)
         self._near = Neighbourhood(scorer.model, self._drafting)
         self._guesses = Guesses(scorer.model)
+        self._packing = Packing(scorer.model, self._drafting, self._near, self._guesses)
         self._every = EveryDraft(scorer.model, self._drafting, self._guesses, self._near.micro_batches)
         self._random = random.Random(context.seed)
         self._bound_ns, self._gap, self._stall = bound_ns, options.gap, options.stall
@@ -166,8 +168,21 @@ class LocalSearch:
                 before = len(found)
                 self._take(self._score(made, None), draft, "even stages", (), found)
                 scored += len(found) > before
-        if not found and guessed:
-            self._squeeze([draft for _, _, draft in guessed[:SQUEEZED]], found)
+        drafts = [draft for _, _, draft in guessed[:SQUEEZED]]
+        if any(
+            worth is None or worth > (0, about)
+            for about, _, draft in guessed[:EVEN]
+            for worth in [self._packing.worth(draft, about)]
+        ):
+            for draft in self._packing.starts(self._late):
+                made = self._drafting.plan_of(draft)
+                if self._over():
+                    break
+                if made is not None and draft not in self._seen and self._scorer.permitted(made):
+                    self._seen.add(draft)
+                    self._take(self._score(made, None), draft, "packed operators", (), found)
+        if not found and drafts:
+            self._squeeze(drafts, found)
         return sorted(found, key=lambda each: each.scored.rank)
 
     def _squeeze(self, drafts: list[Draft], found: list[Candidate]) -> None:
@@ -266,9 +281,9 @@ class LocalSearch:
                 return found
         return None
 
-    def _neighbours(self, draft: Draft, limit_ns: int | None) -> list[tuple[float, str, Draft]]:
-        """Neighbours that may take less than the limit, by their guess; a few of the rest are drawn."""
-        found: dict[Draft, tuple[float, str, Draft]] = {}
+    def _neighbours(self, draft: Draft, limit_ns: int | None) -> list[Near]:
+        """Neighbours that may take less than the limit, by what they take about; a few of the rest are drawn."""
+        found: dict[Draft, Near] = {}
         for label, made in self._near.moves(draft):
             if self._late():
                 break
@@ -278,10 +293,9 @@ class LocalSearch:
             self._context.count("neighbours")
             if guess is not None and (limit_ns is None or guess.least < limit_ns):
                 found[made] = guess.about, label, made
-        ranked = sorted(found.values(), key=lambda each: each[0])
-        rest = ranked[LOOKED_AT - OTHERS :]
+        first, rest = self._packing.ranked(found.values(), LOOKED_AT - OTHERS)
         drawn = self._random.sample(rest, min(OTHERS, len(rest)))
-        return [*ranked[: LOOKED_AT - OTHERS], *drawn, *rest]
+        return [*first, *drawn, *rest]
 
     def _kicked(self, base: Candidate) -> Candidate | None:
         """A plan some random moves away that is valid."""
