@@ -1,7 +1,7 @@
 """How many micro-batches stages hold in a steady state, and how long a mini-batch takes where memory is short.
 
-A stage holds a micro-batch from its forward to its backward: at least the way down to the last stage and back. In a
-steady state in which a mini-batch of `count` micro-batches takes X, it so holds about way · count / X of them.
+A stage holds a micro-batch from its forward to its backward: at least the way down to the last stage and back. In
+a steady state in which a mini-batch of `count` micro-batches takes X, it so holds about way · count / X of them.
 """
 
 from collections.abc import Sequence

@@ -166,9 +166,9 @@ def _left(tables: _Tables, caps: list[int]) -> list[int]:
 
 
 def _as_memory_allows(tables: _Tables) -> Iterator[list[int]]:
-    """What stages hold in the fastest steady state that has room on each device; and as many more as there is room.
+    """What stages hold in the fastest steady state that has room on each device; and as many more as fit.
 
-    None where one micro-batch of each stage is too much.
+    Nothing where one micro-batch of each stage is too much.
     """
     stages = range(len(tables.forward))
     one = [1] * len(tables.forward)

@@ -3,13 +3,13 @@
 import random
 import time
 from collections import Counter
-from dataclasses import dataclass
 
 from pipebench.algorithms.planning import idle_devices
 from pipebench.costs.quantise import NS_PER_S
 from pipebench.domain.plan import Plan
 from pipebench.domain.result import PlanResult
 from pipebench.hooks.context import Context
+from pipebench_search.candidate import Candidate, diverse
 from pipebench_search.draft import Draft, Drafting
 from pipebench_search.every_draft import EveryDraft
 from pipebench_search.guess import Guesses
@@ -24,8 +24,6 @@ OTHERS = 8
 """So many of these are drawn from the rest."""
 KICK = (1, 4)
 """The fewest and the most random moves from one local optimum to the start of the next descent."""
-STARTS = 4
-"""Plans from which descents start before random moves do: the best, and the best of other shapes."""
 NEAR = 1.35
 """Random moves lead to plans whose estimate is within this factor of the best time."""
 SQUEEZED = 200
@@ -39,16 +37,6 @@ MIN_NODES = 500
 TIME_IS_OVER = "the time is over"
 LEAST_MARGIN_S = 0.3
 """Before the deadline; more where scoring a plan takes long."""
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A scored plan with its draft, who made the plan that it comes from, and the moves since."""
-
-    scored: Scored
-    draft: Draft | None
-    source: str
-    moves: tuple[str, ...] = ()
 
 
 class LocalSearch:
@@ -92,7 +80,7 @@ class LocalSearch:
     def _optima(self, found: list[Candidate]) -> list[Candidate]:
         """Where descents from the plans to start from end."""
         optima: list[Candidate] = []
-        for start in self._diverse(found):
+        for start in diverse(found):
             if self._over():
                 break
             optima.append(self._descend(start))
@@ -127,7 +115,7 @@ class LocalSearch:
         fruitless = 0
         while not self._over():
             optima.sort(key=lambda each: each.scored.rank)
-            optima = self._diverse(optima)
+            optima = diverse(optima)
             if not optima:
                 self.ended = "no plan has neighbours"
                 return
@@ -168,22 +156,22 @@ class LocalSearch:
                 before = len(found)
                 self._take(self._score(made, None), draft, "even stages", (), found)
                 scored += len(found) > before
-        drafts = [draft for _, _, draft in guessed[:SQUEEZED]]
-        if any(
-            worth is None or worth > (0, about)
-            for about, _, draft in guessed[:EVEN]
-            for worth in [self._packing.worth(draft, about)]
-        ):
-            for draft in self._packing.starts(self._late):
-                made = self._drafting.plan_of(draft)
-                if self._over():
-                    break
-                if made is not None and draft not in self._seen and self._scorer.permitted(made):
-                    self._seen.add(draft)
-                    self._take(self._score(made, None), draft, "packed operators", (), found)
-        if not found and drafts:
-            self._squeeze(drafts, found)
+        rows = [(about, draft) for about, _, draft in guessed[:SQUEEZED]]
+        if any(self._packing.is_short(draft, about) for about, draft in rows[:EVEN]):
+            self._pack(found)
+        if not found and rows:
+            self._squeeze([draft for _, draft in rows], found)
         return sorted(found, key=lambda each: each.scored.rank)
+
+    def _pack(self, found: list[Candidate]) -> None:
+        """Where memory slows rows: single operators that are packed onto devices."""
+        for draft in self._packing.starts(self._late):
+            plan = self._drafting.plan_of(draft)
+            if self._over():
+                return
+            if plan is not None and draft not in self._seen and self._scorer.permitted(plan):
+                self._seen.add(draft)
+                self._take(self._score(plan, None), draft, "packed operators", (), found)
 
     def _squeeze(self, drafts: list[Draft], found: list[Candidate]) -> None:
         """Where no row fits: from the one that lacks least memory to neighbours that lack less, until one fits."""
@@ -228,17 +216,6 @@ class LocalSearch:
             self.best, self._improved_at = candidate, self._scored
             self._context.offer(self.result())
             self._tell()
-
-    @staticmethod
-    def _diverse(found: list[Candidate]) -> list[Candidate]:
-        """The best, and the best of other shapes; `found` is in order."""
-        shapes: dict[object, Candidate] = {}
-        for each in found:
-            if each.draft is not None:
-                parts = each.draft.parts
-                shape = len(parts), each.draft.sizes, each.draft.copies, parts[0].micro_batch
-                shapes.setdefault(shape, each)
-        return list(shapes.values())[:STARTS]
 
     def _descend(self, start: Candidate) -> Candidate:
         """A local optimum: the first better neighbour, again and again."""

@@ -36,6 +36,10 @@ class Packing:
         pace = None if plan is None else pace_of(self._model, plan)
         return None if pace is None else (pace.lack_bytes, about_ns + pace.later_ns)
 
+    def is_short(self, draft: Draft, about_ns: float) -> bool:
+        """Whether memory slows it, or does not hold it."""
+        return self.worth(draft, about_ns) != (0, about_ns)
+
     def ranked(self, found: Iterable[Near], count: int) -> tuple[list[Near], list[Near]]:
         """The `count` that take least; the rest. Those that lack memory are left out where that was seen."""
         each = list(found)
@@ -84,8 +88,8 @@ class Packing:
     def starts(self, late: Callable[[], bool]) -> list[Draft]:
         """Single operators on single devices, packed by work and then by worth; the best first.
 
-        Micro-batches are those that fit best at first. Each operator is recomputed where that may be: it then holds
-        least.
+        Micro-batches are those that fit best at first. Each operator is recomputed where that may be: so
+        it holds least.
         """
         alone = [way for way in self._drafting.ways if way.tensor_parallel == 1]
         if len(self._near.work) > MOST_SINGLE or not alone:
