@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from pipebench.algorithms.planning import memory_limits
+from pipebench.algorithms.steady_memory import Holder, least_mini_batch_ns, ways_down_ns
 from pipebench.costs.messages import stage_edges
 from pipebench.costs.model import CostModel
 from pipebench.costs.placement import lanes_of
@@ -133,18 +134,78 @@ def _follow(after: list[list[tuple[int, int]]]) -> list[int]:
 
 def _tried(tables: _Tables, most: int) -> Iterator[tuple[list[int], bool]]:
     """Micro-batches in flight of each stage, `most` at most, and whether backwards are split."""
-    caps = (
+    caps = [
         tables.follow,
         [number + 1 for number in tables.follow],
         [2 * number for number in tables.follow],
         [most] * len(tables.follow),
         [-(-number // 2) for number in tables.follow],
         [1] * len(tables.follow),
-    )
+    ]
+    if not _fit(tables, [min(number, most) for number in tables.follow]):
+        caps += _as_memory_allows(tables)
     distinct = list(dict.fromkeys(tuple(min(number, most) for number in each) for each in caps))
     for split in (False, True) if any(tables.weight) else (False,):
         for each in distinct:
             yield list(each), split
+
+
+def _fit(tables: _Tables, caps: list[int]) -> bool:
+    """Whether devices have room for as many micro-batches of each stage."""
+    return min(_left(tables, caps)) >= 0
+
+
+def _left(tables: _Tables, caps: list[int]) -> list[int]:
+    """Bytes that are left of each lane's memory with as many micro-batches of each stage; below 0: it lacks."""
+    left = [limits[-1] - held for limits, held in zip(tables.limits, tables.held, strict=True)]
+    workspace = [0] * len(left)
+    for stage, lane in enumerate(tables.lane_of):
+        left[lane] -= tables.while_live[stage] + caps[stage] * tables.each[stage]
+        workspace[lane] = max(workspace[lane], tables.workspace[stage])
+    return [a - b for a, b in zip(left, workspace, strict=True)]
+
+
+def _as_memory_allows(tables: _Tables) -> Iterator[list[int]]:
+    """What stages hold in the fastest steady state that has room on each device; and as many more as fit.
+
+    Nothing where one micro-batch of each stage is too much.
+    """
+    stages = range(len(tables.forward))
+    one = [1] * len(tables.forward)
+    room = [
+        left + sum(tables.each[s] + tables.while_live[s] for s in stages if tables.lane_of[s] == lane)
+        for lane, left in enumerate(_left(tables, one))
+    ]
+    back = [dict(behind) for behind in tables.after]
+    there = [{other: ns for other in stages for s, ns in tables.before[other] if s == stage} for stage in stages]
+    after = [[(other, there[s][other] + back[s][other]) for other in back[s]] for s in stages]
+    own = [a + b for a, b in zip(tables.forward, tables.backward, strict=True)]
+    holders = [
+        Holder(way * tables.count, tables.count, tables.each[stage], tables.while_live[stage])
+        for stage, way in enumerate(ways_down_ns(after, own))
+    ]
+    hosted = [[s for s in stages if tables.lane_of[s] == lane] for lane in range(len(room))]
+    load = max(sum(own[s] for s in lane) * tables.count for lane in hosted)
+    found = [
+        least_mini_batch_ns([holders[s] for s in lane], left, load)
+        for lane, left in zip(hosted, room, strict=True)
+    ]
+    times = [ns for ns in found if ns is not None]
+    if len(times) < len(found):
+        return
+    caps = [holders[s].held(max(times)) for s in stages]
+    yield caps
+    more, left = list(caps), _left(tables, caps)
+    grown = True
+    while grown:
+        grown = False
+        for stage in sorted(stages, key=lambda s: (more[s] / holders[s].way_ns if holders[s].way_ns else 0.0, s)):
+            lane = tables.lane_of[stage]
+            if tables.each[stage] and tables.each[stage] <= left[lane] and more[stage] < tables.count:
+                more[stage] += 1
+                left[lane] -= tables.each[stage]
+                grown = True
+    yield more
 
 
 class _Run:

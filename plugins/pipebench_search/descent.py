@@ -3,17 +3,18 @@
 import random
 import time
 from collections import Counter
-from dataclasses import dataclass
 
 from pipebench.algorithms.planning import idle_devices
 from pipebench.costs.quantise import NS_PER_S
 from pipebench.domain.plan import Plan
 from pipebench.domain.result import PlanResult
 from pipebench.hooks.context import Context
+from pipebench_search.candidate import Candidate, diverse
 from pipebench_search.draft import Draft, Drafting
 from pipebench_search.every_draft import EveryDraft
 from pipebench_search.guess import Guesses
 from pipebench_search.moves import Neighbourhood
+from pipebench_search.pack import Near, Packing
 from pipebench_search.plugin import SearchOptions
 from pipebench_search.rows import rows_to_start_from
 from pipebench_search.score import Scored, Scorer
@@ -24,8 +25,6 @@ OTHERS = 8
 """So many of these are drawn from the rest."""
 KICK = (1, 4)
 """The fewest and the most random moves from one local optimum to the start of the next descent."""
-STARTS = 4
-"""Plans from which descents start before random moves do: the best, and the best of other shapes."""
 NEAR = 1.35
 """Random moves lead to plans whose estimate is within this factor of the best time."""
 SQUEEZED = 200
@@ -41,16 +40,6 @@ LEAST_MARGIN_S = 0.3
 """Before the deadline; more where scoring a plan takes long."""
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A scored plan with its draft, who made the plan that it comes from, and the moves since."""
-
-    scored: Scored
-    draft: Draft | None
-    source: str
-    moves: tuple[str, ...] = ()
-
-
 class LocalSearch:
     """One search. bound_ns: the proven bound. options: when it ends."""
 
@@ -59,6 +48,7 @@ class LocalSearch:
         self._drafting = Drafting(scorer.problem)
         self._near = Neighbourhood(scorer.model, self._drafting)
         self._guesses = Guesses(scorer.model)
+        self._packing = Packing(scorer.model, self._drafting, self._near, self._guesses)
         self._every = EveryDraft(scorer.model, self._drafting, self._guesses, self._near.micro_batches)
         self._random = random.Random(context.seed)
         self._bound_ns, self._gap, self._stall = bound_ns, options.gap, options.stall
@@ -91,7 +81,7 @@ class LocalSearch:
     def _optima(self, found: list[Candidate]) -> list[Candidate]:
         """Where descents from the plans to start from end."""
         optima: list[Candidate] = []
-        for start in self._diverse(found):
+        for start in diverse(found):
             if self._over():
                 break
             optima.append(self._descend(start))
@@ -126,7 +116,7 @@ class LocalSearch:
         fruitless = 0
         while not self._over():
             optima.sort(key=lambda each: each.scored.rank)
-            optima = self._diverse(optima)
+            optima = diverse(optima)
             if not optima:
                 self.ended = "no plan has neighbours"
                 return
@@ -168,8 +158,14 @@ class LocalSearch:
             before = len(found)
             self._begin(draft, "even stages", found)
             scored += len(found) > before
-        if not found and guessed:
-            self._squeeze([draft for _, _, draft in guessed[:SQUEEZED]], found)
+        rows = [(about, draft) for about, _, draft in guessed[:SQUEEZED]]
+        if any(self._packing.is_short(draft, about) for about, draft in rows[:EVEN]):
+            for draft in self._packing.starts(self._late):
+                if self._over():
+                    break
+                self._begin(draft, "packed operators", found)
+        if not found and rows:
+            self._squeeze([draft for _, draft in rows], found)
         return sorted(found, key=lambda each: each.scored.rank)
 
     def _begin(self, draft: Draft, source: str, found: list[Candidate]) -> None:
@@ -222,17 +218,6 @@ class LocalSearch:
             self._context.offer(self.result())
             self._tell()
 
-    @staticmethod
-    def _diverse(found: list[Candidate]) -> list[Candidate]:
-        """The best, and the best of other shapes; `found` is in order."""
-        shapes: dict[object, Candidate] = {}
-        for each in found:
-            if each.draft is not None:
-                parts = each.draft.parts
-                shape = len(parts), each.draft.sizes, each.draft.copies, parts[0].micro_batch
-                shapes.setdefault(shape, each)
-        return list(shapes.values())[:STARTS]
-
     def _descend(self, start: Candidate) -> Candidate:
         """A local optimum: the first better neighbour, again and again."""
         here = start
@@ -274,9 +259,9 @@ class LocalSearch:
                 return found
         return None
 
-    def _neighbours(self, draft: Draft, limit_ns: int | None) -> list[tuple[float, str, Draft]]:
-        """Neighbours that may take less than the limit, by their guess; a few of the rest are drawn."""
-        found: dict[Draft, tuple[float, str, Draft]] = {}
+    def _neighbours(self, draft: Draft, limit_ns: int | None) -> list[Near]:
+        """Neighbours that may take less than the limit, by what they take about; a few of the rest are drawn."""
+        found: dict[Draft, Near] = {}
         for label, made in self._near.moves(draft):
             if self._late():
                 break
@@ -286,10 +271,9 @@ class LocalSearch:
             self._context.count("neighbours")
             if guess is not None and (limit_ns is None or guess.least < limit_ns):
                 found[made] = guess.about, label, made
-        ranked = sorted(found.values(), key=lambda each: each[0])
-        rest = ranked[LOOKED_AT - OTHERS :]
+        first, rest = self._packing.ranked(found.values(), LOOKED_AT - OTHERS)
         drawn = self._random.sample(rest, min(OTHERS, len(rest)))
-        return [*ranked[: LOOKED_AT - OTHERS], *drawn, *rest]
+        return [*first, *drawn, *rest]
 
     def _kicked(self, base: Candidate) -> Candidate | None:
         """A plan some random moves away that is valid."""

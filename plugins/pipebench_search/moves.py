@@ -30,7 +30,7 @@ class Neighbourhood:
         self.micro_batches = micro_batch_candidates(self._problem, tuple(range(1, count + 1)))
         middle = self.micro_batches[len(self.micro_batches) // 2]
         forward, backward = model.times.at(max(1, middle // count))
-        self._work = [max(1, int(each)) for each in (forward + backward)]
+        self.work = [max(1, int(each)) for each in (forward + backward)]
         self._topological = graph.topological
         self._levels = len(self._problem.cluster.levels)
 
@@ -52,10 +52,10 @@ class Neighbourhood:
         order = self._topological
         if parts > len(order):
             return None
-        total = sum(self._work)
+        total = sum(self.work)
         bounds, done = [0], 0
         for position, op in enumerate(order):
-            done += self._work[op]
+            done += self.work[op]
             left_parts, left = parts - len(bounds), len(order) - position - 1
             if left_parts and (done * parts >= total * len(bounds) or left == left_parts):
                 bounds.append(position + 1)
@@ -63,6 +63,15 @@ class Neighbourhood:
         if len(set(bounds)) != parts + 1:
             return None
         return [tuple(order[first:end]) for first, end in pairwise(bounds)]
+
+    def balanced_homes(self) -> dict[int, int]:
+        """A device for each operator, in topological order: the largest first, each where there is least work."""
+        load = [0] * min(self._problem.cluster.size, len(self.work))
+        home: dict[int, int] = {}
+        for op in sorted(self._topological, key=lambda op: -self.work[op]):
+            home[op] = load.index(min(load))
+            load[home[op]] += self.work[op]
+        return {op: home[op] for op in self._topological}
 
     def _shifts(self, draft: Draft) -> Iterator[Move]:
         """Operators from a stage to the one that reads from it, or back; separate branches to any stage."""
@@ -95,8 +104,8 @@ class Neighbourhood:
         found.discard(frozenset(operators))
         if not found:
             return []
-        total = sum(self._work[op] for op in operators)
-        by_work = sorted((sum(self._work[op] for op in each), sorted(each)) for each in found)
+        total = sum(self.work[op] for op in operators)
+        by_work = sorted((sum(self.work[op] for op in each), sorted(each)) for each in found)
         chosen = by_work[:3]
         for share in (0.03, 0.06, 0.12, 0.25, 0.5):
             chosen.append(min(by_work, key=lambda each: (abs(each[0] - share * total), each[1])))
@@ -265,10 +274,10 @@ class Neighbourhood:
 
     def _heads(self, operators: tuple[int, ...]) -> list[frozenset[int]]:
         """First halves of a stage: runs of its order by work, and its largest branches."""
-        total, done = sum(self._work[op] for op in operators), 0
+        total, done = sum(self.work[op] for op in operators), 0
         runs: list[tuple[int, frozenset[int]]] = []
         for count, op in enumerate(operators[:-1], start=1):
-            done += self._work[op]
+            done += self.work[op]
             runs.append((done, frozenset(operators[:count])))
         found = [min(runs, key=lambda run: abs(run[0] - share * total))[1] for share in (0.5, 0.25, 0.75)]
         pieces = self._components(operators)

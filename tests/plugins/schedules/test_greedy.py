@@ -1,5 +1,6 @@
 """Greedy orders: valid on any placement and graph of stages, and as fast as closed forms say."""
 
+import itertools
 import random
 
 import pytest
@@ -131,6 +132,19 @@ def test_it_keeps_to_memory_where_an_order_does() -> None:
     )
     verdict = check_schedule(small, plan, schedule(small, plan, Context(options=GreedyOptions())))
     assert (verdict.status, verdict.peak_bytes[0]) == ("valid", least)
+
+
+@pytest.mark.parametrize("room", [2, 3])
+def test_where_memory_is_short_it_is_as_fast_as_the_best_numbers_in_flight(room: int) -> None:
+    """All numbers that four stages may keep in flight are tried; the first has room for some, others for all."""
+    problem = chain_problem(
+        [10] * 4, [20] * 4, cluster(4, memory=10 * room), saved=[10, 1, 1, 1], mode="sync", mini_batch=8
+    )
+    plan = stages_plan([[k] for k in range(4)])
+    tables = greedy._tables(problem, plan, 8)
+    numbers = itertools.product(range(1, 5), repeat=4)
+    ranks = [greedy._Run(tables, list(caps), False).done().rank for caps in numbers]
+    assert (0, ns(problem, plan)) == min(ranks)
 
 
 def test_pipelines_in_both_directions() -> None:
