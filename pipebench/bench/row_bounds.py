@@ -1,7 +1,7 @@
 """The bounds of a row, over every plan and over its class, each computed once for all rows of a problem."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, TypeVar
 
 from pipebench.bench.machine.time_limits import SCORE_S, LimitReached, scoring_limit, time_limit
 from pipebench.bounds import (
@@ -23,6 +23,7 @@ from pipebench.domain.schedule import Schedule
 SUITE = "pipebench"
 """Who proved a class bound, where no planner did."""
 NO_CLASS_BOUND = "no bound over stages in a row"
+Found = TypeVar("Found")
 
 
 def bound_fields(problem: Problem, split: bool = False) -> dict[str, Any]:
@@ -34,54 +35,64 @@ def bound_fields(problem: Problem, split: bool = False) -> dict[str, Any]:
     return {"bound_s": time.value, "bound_kind": time.kind, "bound_memory_bytes": int(memory.value)}
 
 
-class ProvenBounds:
-    """The suite's proven bounds over every plan, computed once for all rows of a problem."""
+class _Latest(Generic[Found]):
+    """What was found for the latest problems, each with a flag."""
 
     KEPT = 64
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, bool], dict[str, Any]] = {}
+        self._known: dict[tuple[str, bool], Found] = {}
 
-    def fields(self, problem: Problem, split: bool = False) -> dict[str, Any]:
-        """As `bound_fields` gives them; none where they take too long. Raises what it raises."""
-        key = problem.problem_id, split
+    def get(self, problem: Problem, flag: bool, find: Callable[[], Found]) -> Found:
+        """What is known, or what `find` gives."""
+        key = problem.problem_id, flag
         if key not in self._known:
-            try:
-                with scoring_limit():
-                    found = bound_fields(problem, split)
-            except LimitReached:
-                found = dict.fromkeys(("bound_s", "bound_kind", "bound_memory_bytes"))
-            self._known[key] = found
+            self._known[key] = find()
             while len(self._known) > self.KEPT:
                 del self._known[next(iter(self._known))]
         return self._known[key]
 
 
+class ProvenBounds:
+    """The suite's proven bounds over every plan, computed once for all rows of a problem."""
+
+    def __init__(self) -> None:
+        self._known: _Latest[dict[str, Any]] = _Latest()
+
+    def fields(self, problem: Problem, split: bool = False) -> dict[str, Any]:
+        """As `bound_fields` gives them; none where they take too long. Raises what it raises."""
+
+        def find() -> dict[str, Any]:
+            try:
+                with scoring_limit():
+                    return bound_fields(problem, split)
+            except LimitReached:
+                return dict.fromkeys(("bound_s", "bound_kind", "bound_memory_bytes"))
+
+        return self._known.get(problem, split, find)
+
+
 class ClassBounds:
     """The suite's own bounds over classes of plans, each computed once for all rows of a problem."""
 
-    KEPT = 64
-
     def __init__(self) -> None:
-        self._known: dict[tuple[str, bool], ClassBound | None] = {}
+        self._known: _Latest[ClassBound | None] = _Latest()
 
     def of(self, problem: Problem, at_least_s: float | None, again: bool) -> ClassBound | None:
         """The bound; None where there is none, or where it takes too long.
 
         at_least_s: the bound over all plans. again: over plans that recompute, too.
         """
-        key = problem.problem_id, again
-        if key not in self._known:
+
+        def find() -> ClassBound | None:
             at_least_ns = 0 if at_least_s is None else round(at_least_s * NS_PER_S)
             try:
                 with time_limit(SCORE_S, "bounding a class of plans", "the row has none"):
-                    found = class_bound(problem, at_least_ns, again)
+                    return class_bound(problem, at_least_ns, again)
             except LimitReached:
-                found = None
-            self._known[key] = found
-            while len(self._known) > self.KEPT:
-                del self._known[next(iter(self._known))]
-        return self._known[key]
+                return None
+
+        return self._known.get(problem, again, find)
 
     def fields(self, problem: Problem, plan: Plan, schedule: Schedule, said: Mapping[str, Any]) -> dict[str, Any]:
         """The class bound of a row: the suite's where the plan is of its class and the planner proved no more.

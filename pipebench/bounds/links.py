@@ -13,8 +13,8 @@ import numpy as np
 
 from pipebench.bounds.choices import COMPUTE, CROSSING, FORWARD, UPDATE
 from pipebench.bounds.operators import cuts, least, most_replicas, ways
-from pipebench.bounds.paths import before_each
 from pipebench.bounds.shared import Shared
+from pipebench.bounds.spine import before_each
 from pipebench.costs.formula import Formula
 from pipebench.costs.messages import slowest
 from pipebench.costs.model import CostModel
@@ -112,7 +112,8 @@ class Packing:
     def threshold_ns(self, time_ns: int) -> int | None:
         """A threshold by which the bundles need too many devices; None where none shows that."""
         bundle = self._bundles(time_ns)
-        loads: IntArray = np.bincount(bundle, self._loads, len(bundle)).astype(np.int64)
+        loads = np.zeros_like(self._loads)
+        np.add.at(loads, bundle, self._loads)
         first = bundle[self._first]
         waited = min(self._waited_ns(bundle != first), int(loads[first]))
         loads[first] -= waited

@@ -61,7 +61,7 @@ def time_proof(problem: Problem) -> TimeProof | None:
             for table in range(len(first) - 1)
         ),
         operators=tuple(found.choices.of_operator.tolist()),
-        edges=tuple((a, b) for a, behind in enumerate(graph.successors) for b in behind),
+        edges=tuple(sorted((a, b) for a, behind in enumerate(graph.successors) for b in behind)),
         visits=found.spine.visits(prices.waits),
         waits=int(prices.waits),
         share=prices.share,

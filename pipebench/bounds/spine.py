@@ -1,7 +1,10 @@
-"""One path through a graph, and where every other operator stands beside it."""
+"""Paths through a graph: the longest ones, and where every other operator stands beside one."""
 
 from dataclasses import dataclass
 
+import numpy as np
+
+from pipebench.costs.quantise import IntArray
 from pipebench.domain.graph import OperatorGraph
 
 PLACED, SAVES, STARTED = 0, 1, 2
@@ -68,3 +71,16 @@ def spine_of(graph: OperatorGraph, lengths: list[int]) -> Spine:
         for other in graph.successors[operator]:
             before[operator] = min(before[operator], before[other], place.get(other, len(path)))
     return Spine(tuple(path), tuple(after), tuple(before))
+
+
+def before_each(graph: OperatorGraph, lengths: IntArray, first: IntArray | None = None) -> IntArray:
+    """For each operator the longest sum of lengths along a path to it, itself left out.
+
+    first: lengths of an operator that is the first of its path; not less than its others.
+    """
+    above = [0] * len(lengths)
+    each, alone = lengths.tolist(), (lengths if first is None else first).tolist()
+    for operator in graph.topological:
+        for before in graph.predecessors[operator]:
+            above[operator] = max(above[operator], above[before] + each[before], alone[before])
+    return np.array(above, dtype=np.int64)

@@ -18,9 +18,9 @@ from pipebench.bounds.operators import (
     least_part,
     update_ns,
 )
-from pipebench.bounds.paths import before_each
 from pipebench.bounds.search import bounds_of
 from pipebench.bounds.shared import shared
+from pipebench.bounds.spine import before_each
 from pipebench.costs.quantise import NS_PER_S, IntArray
 from pipebench.domain.problem import Problem
 

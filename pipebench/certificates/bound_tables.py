@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pipebench.bounds import TimeBound
-from pipebench.bounds.links import links_proof
+from pipebench.bounds.links import LinksProof, links_proof
 from pipebench.bounds.operators import (
     Cut,
     Ways,
@@ -36,17 +36,10 @@ def bound_part(problem: Problem, bound: TimeBound, split: bool) -> dict[str, Any
 
     split: the bound is one over plans that cut operators among devices as well.
     """
-    if bound.kind in SHARED:
-        proof = time_proof(problem)
+    if bound.kind in SHARED or bound.kind == "links":
+        proof = time_proof(problem) if bound.kind in SHARED else _links(problem, bound)
         assert proof is not None
         document = json.loads(json.dumps(proof.document()))
-        document["edges"].sort()
-        return {"kind": bound.kind, "over": "plans of whole operators", "proof": document}
-    if bound.kind == "links":
-        parted, found = shared(problem), max(ns for kind, ns in bound.parts.items() if kind != "links")
-        links = links_proof(problem, parted, found) if parted else None
-        assert links is not None
-        document = json.loads(json.dumps(links.document()))
         return {"kind": bound.kind, "over": "plans of whole operators", "proof": document}
     index = problem.profile.graph.index
     counted = freely_split(problem) if split else problem
@@ -63,6 +56,12 @@ def bound_part(problem: Problem, bound: TimeBound, split: bool) -> dict[str, Any
     else:
         part["operator"] = index[bound.operator]
     return part
+
+
+def _links(problem: Problem, bound: TimeBound) -> LinksProof | None:
+    """The proof from links that is above all other bounds."""
+    parted, found = shared(problem), max(ns for kind, ns in bound.parts.items() if kind != "links")
+    return links_proof(problem, parted, found) if parted else None
 
 
 def _choices(problem: Problem, kind: str, split: bool) -> Iterator[list[Any]]:
