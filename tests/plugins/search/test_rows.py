@@ -34,7 +34,7 @@ def tight(number: int, mode: RegimeMode) -> Problem:
         weights=weights,
         saved=saved,
         mode=mode,
-        mini_batch=8,
+        mini_batch=10,
         pins=Pins(micro_batch=1, data_parallel=1),
     )
 
@@ -65,7 +65,7 @@ def best_ns(problem: Problem, plans: Iterator[Plan]) -> int | None:
 
 def rows(problem: Problem) -> Iterator[Plan]:
     drafting = Drafting(problem)
-    sizes = (1,) if problem.pins.micro_batch else (1, 2, 4, 8)
+    sizes = (1,) if problem.pins.micro_batch else (1, 2, 5, 10)
     for draft in rows_to_start_from(drafting, sizes, lambda: False):
         made = drafting.plan_of(draft)
         assert made is not None
