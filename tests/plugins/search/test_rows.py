@@ -29,7 +29,7 @@ def tight(number: int, mode: RegimeMode) -> Problem:
     return chain_problem(
         times,
         [2 * ns for ns in times],
-        cluster(3, memory=drawn.randint(400, 900), bandwidth=5e9),
+        cluster(3, memory=drawn.randint(400, 900), bandwidth=1e9),
         activations=[drawn.randint(10, 90) for _ in range(7)],
         weights=weights,
         saved=saved,
