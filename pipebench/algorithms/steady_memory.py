@@ -65,3 +65,12 @@ def least_mini_batch_ns(holders: Sequence[Holder], room_bytes: int, from_ns: int
         middle = (low + high) // 2
         low, high = (low, middle) if fits(middle) else (middle, high)
     return high
+
+
+def steady_ns(devices: Sequence[Sequence[Holder]], room_bytes: Sequence[int], from_ns: int) -> int | None:
+    """The least time of a mini-batch, `from_ns` or more, for which every device has room; None: for none."""
+    found = [
+        least_mini_batch_ns(holders, room, from_ns) for holders, room in zip(devices, room_bytes, strict=True)
+    ]
+    known = [ns for ns in found if ns is not None]
+    return max(known) if len(known) == len(found) else None

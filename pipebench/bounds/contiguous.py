@@ -8,7 +8,8 @@ from msgspec.structs import replace as replace_struct
 
 from pipebench.bounds.operators import divisors
 from pipebench.bounds.rows_of_stages import Frame, Row, possible
-from pipebench.bounds.stage_choices import FAR, Line
+from pipebench.bounds.stage_choices import Line
+from pipebench.bounds.stage_figures import FAR
 from pipebench.costs.messages import messages
 from pipebench.costs.quantise import NS_PER_S
 from pipebench.costs.sharded_stage import is_sharded

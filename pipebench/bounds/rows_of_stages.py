@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipebench.bounds.stage_choices import FAR, Line, StageRows
+from pipebench.bounds.stage_choices import Line
+from pipebench.bounds.stage_figures import FAR, StageRows
 from pipebench.costs.quantise import IntArray
 from pipebench.domain.problem import Problem
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from pipebench.algorithms.planning import memory_limits
-from pipebench.algorithms.steady_memory import Holder, least_mini_batch_ns, ways_down_ns
+from pipebench.algorithms.steady_memory import Holder, steady_ns, ways_down_ns
 from pipebench.costs.messages import stage_edges
 from pipebench.costs.model import CostModel
 from pipebench.costs.placement import lanes_of
@@ -155,14 +155,21 @@ def _fit(tables: _Tables, caps: list[int]) -> bool:
     return min(_left(tables, caps)) >= 0
 
 
+def _room(tables: _Tables) -> list[int]:
+    """Bytes of each lane for micro-batches."""
+    workspace = [0] * len(tables.held)
+    for stage, lane in enumerate(tables.lane_of):
+        workspace[lane] = max(workspace[lane], tables.workspace[stage])
+    taken = zip(tables.limits, tables.held, workspace, strict=True)
+    return [limits[-1] - held - most for limits, held, most in taken]
+
+
 def _left(tables: _Tables, caps: list[int]) -> list[int]:
-    """Bytes that are left of each lane's memory with as many micro-batches of each stage; below 0: it lacks."""
-    left = [limits[-1] - held for limits, held in zip(tables.limits, tables.held, strict=True)]
-    workspace = [0] * len(left)
+    """What is left of it with as many micro-batches of each stage; below 0: it lacks."""
+    left = _room(tables)
     for stage, lane in enumerate(tables.lane_of):
         left[lane] -= tables.while_live[stage] + caps[stage] * tables.each[stage]
-        workspace[lane] = max(workspace[lane], tables.workspace[stage])
-    return [a - b for a, b in zip(left, workspace, strict=True)]
+    return left
 
 
 def _as_memory_allows(tables: _Tables) -> Iterator[list[int]]:
@@ -171,29 +178,19 @@ def _as_memory_allows(tables: _Tables) -> Iterator[list[int]]:
     Nothing where one micro-batch of each stage is too much.
     """
     stages = range(len(tables.forward))
-    one = [1] * len(tables.forward)
-    room = [
-        left + sum(tables.each[s] + tables.while_live[s] for s in stages if tables.lane_of[s] == lane)
-        for lane, left in enumerate(_left(tables, one))
-    ]
-    back = [dict(behind) for behind in tables.after]
-    there = [{other: ns for other in stages for s, ns in tables.before[other] if s == stage} for stage in stages]
-    after = [[(other, there[s][other] + back[s][other]) for other in back[s]] for s in stages]
+    there = [dict(before) for before in tables.before]
+    after = [[(other, ns + there[other][stage]) for other, ns in tables.after[stage]] for stage in stages]
     own = [a + b for a, b in zip(tables.forward, tables.backward, strict=True)]
     holders = [
         Holder(way * tables.count, tables.count, tables.each[stage], tables.while_live[stage])
         for stage, way in enumerate(ways_down_ns(after, own))
     ]
-    hosted = [[s for s in stages if tables.lane_of[s] == lane] for lane in range(len(room))]
+    hosted = [[s for s in stages if tables.lane_of[s] == lane] for lane in range(len(tables.held))]
     load = max(sum(own[s] for s in lane) * tables.count for lane in hosted)
-    found = [
-        least_mini_batch_ns([holders[s] for s in lane], left, load)
-        for lane, left in zip(hosted, room, strict=True)
-    ]
-    times = [ns for ns in found if ns is not None]
-    if len(times) < len(found):
+    steady = steady_ns([[holders[s] for s in lane] for lane in hosted], _room(tables), load)
+    if steady is None:
         return
-    caps = [holders[s].held(max(times)) for s in stages]
+    caps = [holder.held(steady) for holder in holders]
     yield caps
     more, left = list(caps), _left(tables, caps)
     grown = True

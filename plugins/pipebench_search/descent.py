@@ -3,13 +3,13 @@
 import random
 import time
 from collections import Counter
+from dataclasses import dataclass
 
 from pipebench.algorithms.planning import idle_devices
 from pipebench.costs.quantise import NS_PER_S
 from pipebench.domain.plan import Plan
 from pipebench.domain.result import PlanResult
 from pipebench.hooks.context import Context
-from pipebench_search.candidate import Candidate, diverse
 from pipebench_search.draft import Draft, Drafting
 from pipebench_search.every_draft import EveryDraft
 from pipebench_search.guess import Guesses
@@ -25,6 +25,8 @@ OTHERS = 8
 """So many of these are drawn from the rest."""
 KICK = (1, 4)
 """The fewest and the most random moves from one local optimum to the start of the next descent."""
+STARTS = 4
+"""Plans from which descents start before random moves do: the best, and the best of other shapes."""
 NEAR = 1.35
 """Random moves lead to plans whose estimate is within this factor of the best time."""
 SQUEEZED = 200
@@ -38,6 +40,27 @@ MIN_NODES = 500
 TIME_IS_OVER = "the time is over"
 LEAST_MARGIN_S = 0.3
 """Before the deadline; more where scoring a plan takes long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A scored plan with its draft, who made the plan that it comes from, and the moves since."""
+
+    scored: Scored
+    draft: Draft | None
+    source: str
+    moves: tuple[str, ...] = ()
+
+
+def diverse(found: list[Candidate]) -> list[Candidate]:
+    """The best, and the best of other shapes; `found` is in order."""
+    shapes: dict[object, Candidate] = {}
+    for each in found:
+        if each.draft is not None:
+            parts = each.draft.parts
+            shape = len(parts), each.draft.sizes, each.draft.copies, parts[0].micro_batch
+            shapes.setdefault(shape, each)
+    return list(shapes.values())[:STARTS]
 
 
 class LocalSearch:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from pipebench.algorithms.planning import memory_limits
-from pipebench.algorithms.steady_memory import Holder, lack_bytes, least_mini_batch_ns, ways_down_ns
+from pipebench.algorithms.steady_memory import Holder, lack_bytes, steady_ns, ways_down_ns
 from pipebench.costs.model import CostModel
 from pipebench.costs.placement import lanes_in_turn, micro_batches_of
 from pipebench.domain.errors import PipebenchError
@@ -56,5 +56,6 @@ def pace_of(model: CostModel, plan: Plan) -> Pace | None:
     if lack := sum(map(lack_bytes, holders, room)):
         return Pace(lack, 0)
     least = max(load)
-    found = [least_mini_batch_ns(each, left, least) for each, left in zip(holders, room, strict=True)]
-    return Pace(0, max(ns for ns in found if ns is not None) - least)
+    steady = steady_ns(holders, room, least)
+    assert steady is not None
+    return Pace(0, steady - least)

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipebench.bounds import unbounded
-from pipebench.bounds.rows_of_stages import Frame, Row, splits_messages
-from pipebench.bounds.stage_choices import FAR, Line
+from pipebench.bounds.rows_of_stages import Frame, Row
+from pipebench.bounds.stage_choices import Line
+from pipebench.bounds.stage_figures import FAR
 from pipebench.costs.quantise import IntArray
 from pipebench.domain.plan import ReplicaMode
 from pipebench_search.draft import Draft, Drafting, Manner, Part
@@ -81,7 +82,7 @@ def _at_pace(row: Row, period: int, sync: bool) -> Iterator[_Found]:
     back_ns[0, places] = 0
     back, chosen = back_ns.reshape(-1), stage.reshape(-1)  # by cell: used devices, then place
     lane = period * rows.turns
-    fast = np.flatnonzero((rows.both <= lane) & (rows.live > 0))
+    fast = np.flatnonzero(rows.both <= lane)
     end, first, devices = rows.end[fast], rows.first[fast], rows.devices[fast]
     stay = rows.both[fast] + _message_ns(row, fast)
     most = np.minimum(rows.live[fast], (FAR - 1) // lane[fast]) * lane[fast]
@@ -98,11 +99,11 @@ def _at_pace(row: Row, period: int, sync: bool) -> Iterator[_Found]:
     for used in range(1, size + 1):
         if stage[used, 0] < 0:
             continue
-        stages = tuple(_stages(stage, rows.end, rows.devices, used))
-        pace = int((-(-rows.both // rows.turns))[list(stages)].max())
-        update = int(rows.update[list(stages)].max())
+        stages = list(_stages(stage, rows.end, rows.devices, used))
+        pace = int((-(-rows.both[stages] // rows.turns[stages])).max())
+        update = int(rows.update[stages].max())
         about = (runs - 1) * pace + int(back_ns[used, 0]) + update if sync else runs * period
-        yield _Found(about, stages)
+        yield _Found(about, tuple(stages))
 
 
 def _stages(chosen: IntArray, end: IntArray, devices: IntArray, used: int) -> Iterator[int]:
@@ -119,8 +120,7 @@ def _message_ns(row: Row, which: IntArray) -> IntArray:
     rows, messages = row.rows, row.messages
     end, sharers = rows.end[which], rows.sharers[which]
     sends = (end < row.places) & (messages.made[end] >= rows.first[which])
-    rank = np.ones_like(sharers) if splits_messages(row.problem) else np.minimum(sharers, len(messages.down) - 1)
-    return np.where(sends, messages.down[rank, end] + messages.up[rank, end], 0)
+    return np.where(sends, messages.down[sharers, end] + messages.up[sharers, end], 0)
 
 
 def _draft(row: Row, line: Line, found: _Found, drafting: Drafting) -> Draft | None:
