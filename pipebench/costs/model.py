@@ -259,8 +259,10 @@ class CostModel:
         stage = plan.stages[position]
         largest: dict[tuple[bool, int], tuple[int, int]] = {}
         for m in edges:
+            if position not in (m.source, m.target):
+                continue
             source, target = plan.stages[m.source], plan.stages[m.target]
-            if m.target == position or (m.source == position and not in_place(source, target)):
+            if m.target == position or not in_place(source, target):
                 key = m.target == position, m.tensor
                 forward, backward = largest.get(key, (0, 0))
                 largest[key] = max(forward, source.micro_batch), max(backward, target.micro_batch)

@@ -164,6 +164,8 @@ class Cluster(Value, frozen=True, kw_only=True):
 
 def as_one(levels: Sequence[LinkLevel]) -> LinkLevel:
     """The last level with the slowest bandwidth and the largest latency of all."""
+    if len(levels) == 1:
+        return levels[0]
     return replace(
         levels[-1],
         latency_s=max(level.latency_s for level in levels),

@@ -1,6 +1,6 @@
 """Greedy list scheduling (Graham 1969): whenever a device is free, it runs what it can start first."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -225,6 +225,12 @@ class _Run:
         self._free = [0] * len(tables.held)
         self._bytes, self._peak = list(tables.held), list(tables.held)
         self.orders: list[Order] = [[] for _ in tables.held]
+        self._touched = [
+            {other for other in stages if tables.lane_of[other] == tables.lane_of[stage]}
+            | {other for other, _ in (*tables.before[stage], *tables.after[stage])}
+            for stage in stages
+        ]
+        """For each stage those whose next tasks may start at another time once it has run one: also itself."""
 
     @property
     def rank(self) -> tuple[int, int]:
@@ -244,15 +250,20 @@ class _Run:
 
     def done(self) -> "_Run":
         """The same, once every task has run. The oldest micro-batch can always go on, so there is no deadlock."""
-        for _ in range(len(self._kinds) * len(self._tables.forward) * self._tables.count):
-            starts = (
-                (start, PRIORITY[kind], self._done[kind][stage], -stage, kind)
-                for stage in range(len(self._tables.forward))
-                for kind in self._kinds
-                if (start := self._start(kind, stage)) is not None
-            )
-            start, _, number, stage, kind = min(starts)
+        stages = range(len(self._tables.forward))
+        starts: dict[tuple[str, int], tuple[int, int, int, int, str]] = {}
+        moved: Iterable[int] = stages
+        for _ in range(len(self._kinds) * len(stages) * self._tables.count):
+            for stage in moved:
+                for kind in self._kinds:
+                    start = self._start(kind, stage)
+                    if start is None:
+                        starts.pop((kind, stage), None)
+                    else:
+                        starts[kind, stage] = start, PRIORITY[kind], self._done[kind][stage], -stage, kind
+            start, _, number, stage, kind = min(starts.values())
             self._run(kind, -stage, number, start)
+            moved = self._touched[-stage]
         return self
 
     def _start(self, kind: str, stage: int) -> int | None:

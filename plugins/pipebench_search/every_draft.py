@@ -39,7 +39,7 @@ class EveryDraft:
         self._micro_batches = tuple(micro_batches)
         self._sync = self._problem.regime.mode == "sync"
         self._looked = 0
-        self._known: dict[tuple[object, ...], list[tuple[Part, int]]] = {}
+        self._known: dict[tuple[object, ...], tuple[list[tuple[Part, int]], int]] = {}
         self.small, self.complete = is_small(self._problem), False
 
     def drafts(self, below: Below) -> Iterator[Draft]:
@@ -84,9 +84,9 @@ class EveryDraft:
             self._offered(Draft((), sizes, copies), operators, home)
             for operators, home in zip(contents, homes, strict=True)
         ]
-        if not all(offered):
+        if not all(manners for manners, _ in offered):
             return
-        least = [min(busy for _, busy in each) for each in offered]
+        least = [busy for _, busy in offered]
         load = [0] * len(sizes)
         for home, busy in zip(homes, least, strict=True):
             load[home] += busy
@@ -101,7 +101,7 @@ class EveryDraft:
                 yield Draft(tuple(chosen), sizes, copies)
                 return
             home = homes[at]
-            for part, busy in offered[at]:
+            for part, busy in offered[at][0]:
                 if not self._sync and chosen and part.micro_batch != chosen[0].micro_batch:
                     continue
                 load[home] += busy - least[at]
@@ -112,16 +112,14 @@ class EveryDraft:
 
         yield from branch(0)
 
-    def _offered(self, draft: Draft, operators: tuple[int, ...], group: int) -> list[tuple[Part, int]]:
-        """What `_parts` gives, which depends on the group's size and place and on the devices that are used."""
+    def _offered(self, draft: Draft, operators: tuple[int, ...], group: int) -> tuple[list[tuple[Part, int]], int]:
+        """What `_parts` gives, and the least of its times. It depends on the group and the devices in use."""
         sizes = draft.sizes
-        key = operators, sizes[group], sum(sizes[:group]), sum(sizes), draft.copies
+        key = operators, group, sizes[group], sum(sizes[:group]), sum(sizes), draft.copies
         if key not in self._known:
-            self._known[key] = list(self._parts(draft, operators, group))
-        return [
-            (Part(part.operators, group, part.way, part.micro_batch, part.replicas), busy)
-            for part, busy in self._known[key]
-        ]
+            parts = list(self._parts(draft, operators, group))
+            self._known[key] = parts, min((busy for _, busy in parts), default=0)
+        return self._known[key]
 
     def _parts(self, draft: Draft, operators: tuple[int, ...], group: int) -> Iterator[tuple[Part, int]]:
         """A stage in every manner that is possible, with the ns for which it keeps its devices busy."""

@@ -6,6 +6,7 @@ from math import ceil
 from pipebench.costs.formula import StageTimes
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import NS_PER_S
+from pipebench.domain.cluster import LinkLevel
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan, Stage
 from pipebench_search.draft import Draft, Part
@@ -39,6 +40,7 @@ class Guesses:
         ]
         self._sync = self._problem.regime.mode == "sync"
         self._times: dict[tuple[object, ...], StageTimes] = {}
+        self._levels: dict[tuple[int, int], LinkLevel] = {}
 
     def of(self, draft: Draft) -> Guess | None:
         """None where stages wait for each other in a circle, or where a way has no times."""
@@ -70,7 +72,7 @@ class Guesses:
         if draft.copies > 1:
             where = (first, used)
         elif replicas > 1:
-            where = self._problem.cluster.level_spanning(first, first + size - 1).name
+            where = self._level(first, first + size - 1).name
         shape = size, part.micro_batch, part.replicas, draft.copies, where
         key = part.operators, id(part.way), *shape
         if key not in self._times:
@@ -158,28 +160,33 @@ class Guesses:
         self, draft: Draft, home: list[int], firsts: list[int], replicas: list[int]
     ) -> dict[tuple[int, int], float]:
         """What stages send each other for one micro-batch, there and back."""
-        parts = draft.parts
+        groups = [part.group for part in draft.parts]
+        samples = [part.micro_batch for part in draft.parts]
         sent: dict[tuple[int, int], float] = {}
         for producer, consumers, forward, gradient in self._tensors:
             source = home[producer]
-            seen = {source}
-            for reader in consumers:
-                target = home[reader]
-                if target in seen:
-                    continue
-                seen.add(target)
-                if parts[source].group != parts[target].group:
-                    there = forward * parts[source].micro_batch + gradient * parts[target].micro_batch
+            for target in {home[reader] for reader in consumers}:
+                if groups[source] != groups[target]:
+                    there = forward * samples[source] + gradient * samples[target]
                     sent[source, target] = sent.get((source, target), 0.0) + there
+        shares = [
+            count if part.replicas == "split" else 1 for part, count in zip(draft.parts, replicas, strict=True)
+        ]
+        lasts = [first + size - 1 for first, size in zip(firsts, draft.sizes, strict=True)]
         made = {}
         for (source, target), size in sent.items():
-            ends = [parts[at].group for at in (source, target)]
-            low = min(firsts[group] for group in ends)
-            high = max(firsts[group] + draft.sizes[group] - 1 for group in ends)
-            level = self._problem.cluster.level_spanning(low, high)
-            shares = min(replicas[at] if parts[at].replicas == "split" else 1 for at in (source, target))
-            made[source, target] = NS_PER_S * (2 * level.latency_s + size / (shares * level.bandwidth_bytes_s))
+            near, far = sorted((groups[source], groups[target]))
+            level = self._level(firsts[near], lasts[far])
+            made[source, target] = NS_PER_S * (
+                2 * level.latency_s + size / (min(shares[source], shares[target]) * level.bandwidth_bytes_s)
+            )
         return made
+
+    def _level(self, first: int, last: int) -> LinkLevel:
+        """As `Cluster.level_spanning`; levels are kept."""
+        if (first, last) not in self._levels:
+            self._levels[first, last] = self._problem.cluster.level_spanning(first, last)
+        return self._levels[first, last]
 
 
 def _copies_of(stage: Stage, copies: int, used: int) -> Plan | None:

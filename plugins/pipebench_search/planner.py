@@ -1,7 +1,7 @@
 """The planner `local-search`."""
 
 from pipebench.algorithms.coarse import require_whole_operators
-from pipebench.bounds import time_bound
+from pipebench.bounds import memory_bound, time_bound
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
@@ -25,6 +25,9 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     kinds = sorted(set(problem.cluster.devices))
     if len(kinds) > 1 and not context.seeds:
         raise UnsupportedProblem(f"local-search plans for devices of one type, these are {', '.join(kinds)}")
+    needs = memory_bound(problem).value
+    if needs > max(kind.memory_bytes for kind in problem.cluster.types):
+        raise InfeasibleProblem(f"local-search: every plan needs {needs} bytes on a device")
     bound = time_bound(problem)
     search = LocalSearch(context, Scorer(problem, context, is_small(problem)), bound.ns, options)
     search.run(list(context.seeds))

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from pipebench.bench.score import judge
-from pipebench.bounds import time_bound
+from pipebench.bounds import memory_bound, time_bound
 from pipebench.check import check_plan
 from pipebench.costs.quantise import NS_PER_S
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
@@ -188,9 +188,14 @@ def test_less_memory_leaves_a_plan_that_fits_or_none(mode: RegimeMode) -> None:
     assert nanoseconds(tight) >= time_bound(less).ns
 
 
-def test_too_little_memory_is_said() -> None:
+@pytest.mark.parametrize("mode", MODES)
+def test_too_little_memory_is_said(mode: RegimeMode) -> None:
+    problem = tiny(2, mode)
+    proven = memory_bound(problem).value
+    with pytest.raises(InfeasibleProblem, match=f"every plan needs {proven} bytes on a device"):
+        plan(with_memory(problem, proven - 1), context(steps=10))
     with pytest.raises(InfeasibleProblem, match="none of the plans that it starts from fits"):
-        plan(with_memory(tiny(2, "sync"), 1), context(steps=10))
+        plan(with_memory(problem, proven), context(steps=10))
 
 
 def test_a_deadline_that_has_passed() -> None:
