@@ -16,14 +16,14 @@ def ramp(before: int, after: int, slope: float) -> list[float]:
 def test_a_drift_without_noise_is_dated_and_measured_exactly(before: int) -> None:
     found = find_onset(ramp(before, 20, 0.003), spread=1e-9)
     assert (found.shape, found.began, found.earliest, found.latest) == ("drift", before, before, before)
-    assert found.slope == pytest.approx(0.003)
+    assert (found.slope, *found.slopes) == pytest.approx((0.003, 0.003, 0.003))
     assert found.level == pytest.approx(0.06)
 
 
 def test_a_step_without_noise_is_dated_and_measured_exactly() -> None:
     found = find_onset([0.1] * 40 + [0.2] * 12, spread=1e-6, first=7)
     assert (found.shape, found.began, found.earliest, found.latest) == ("step", 47, 47, 47)
-    assert (found.level, found.slope) == (pytest.approx(0.2), 0.0)
+    assert (found.level, found.slope, found.slopes) == (pytest.approx(0.2), 0.0, (0.0, 0.0))
 
 
 def test_what_may_be_either_is_a_drift_and_the_dates_of_both_are_possible() -> None:
@@ -50,11 +50,16 @@ def test_only_the_last_nights_are_looked_at() -> None:
     assert find_onset(series, spread=1e-6).began == LONGEST + 20
 
 
-def test_the_dates_hold_the_night_in_nine_of_ten_histories() -> None:
+@pytest.mark.parametrize("nights", [10, 20])
+def test_night_and_slope_are_within_what_is_said_in_nine_of_ten_histories(nights: int) -> None:
     draw = random.Random(5)
-    held = 0
+    slope = math.log(1.003)
+    held = sloped = 0
     for _ in range(150):
-        clean = ramp(60, 20, math.log(1.003))
+        clean = ramp(60, nights, slope)
         found = find_onset([value + draw.gauss(0.0, 0.025) for value in clean], spread=0.025)
         held += found.earliest <= 60 <= found.latest
+        sloped += found.shape == "step" or found.slopes[0] <= slope <= found.slopes[1]
+        assert found.slopes[0] <= found.slope <= found.slopes[1]
     assert held >= 0.9 * 150
+    assert sloped >= 0.9 * 150

@@ -149,7 +149,7 @@ def _kind(event: Event) -> str:
 def _event_lines(event: Event, judgement: Judgement) -> Iterator[str]:
     head = f"{event.identity} {event.subject} ({event.state_words})"
     if event.change is not None:
-        slope = f", {percent(event.a_night)} a night" if event.a_night is not None else ""
+        slope = f", {' to '.join(map(percent, event.a_night))} a night" if event.a_night is not None else ""
         best = f", {percent(event.over_best)} over its best" if event.over_best is not None else ""
         yield f"{head}: {percent(event.change)}{slope}{best}, told {event.told[:10]} on {event.machine}"
         return

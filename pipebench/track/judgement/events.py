@@ -29,9 +29,10 @@ class Event(Value, frozen=True, kw_only=True):
 
     began: the first night with the new values, dated by a fit for times; told: the night that showed it; both as
     recorded_at. before, after: the revisions between which it happened. plans: hashes of the plans, where both
-    nights have one. a_night: what a drift grows a night, None for a step. over_best: the level that was told over
-    the best that 30 nights held since the last acknowledged change, None where it is not known. state `open`:
-    worse and neither acknowledged nor over; `told`: not worse. reason: of the acknowledgement, or why it is over.
+    nights have one. a_night: what a drift grows a night, at least and at most, None for a step. over_best: the
+    level that was told over the best that 30 nights held since the last acknowledged change, None where it is not
+    known. state `open`: worse and neither acknowledged nor over; `told`: not worse. reason: of the
+    acknowledgement, or why it is over.
     """
 
     identity: str
@@ -47,7 +48,7 @@ class Event(Value, frozen=True, kw_only=True):
     columns: tuple[ColumnChange, ...] = ()
     plans: tuple[str, str] | None = None
     change: float | None = None
-    a_night: float | None = None
+    a_night: tuple[float, float] | None = None
     over_best: float | None = None
     state: State
     reason: str = ""

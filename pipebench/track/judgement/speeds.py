@@ -12,6 +12,7 @@ from pipebench.track.measurement.ratios import point_of
 from pipebench.track.nights.night import Measured, Night, SubjectNight
 from pipebench.track.rule.drift import Anchor
 from pipebench.track.rule.noise import level
+from pipebench.track.rule.onset import Onset
 from pipebench.track.rule.rule import LEVEL_NIGHTS, RUN_CHANGE, WINDOW, RatioPoint, Reading, needs_rerun, readings
 from pipebench.track.rule.statistics import date_of
 
@@ -193,7 +194,7 @@ def _events(
                 after=dated[last].night.revision,
                 machine=machine,
                 change=reading.change,
-                a_night=math.expm1(reading.onset.slope) if reading.onset and drifts else None,
+                a_night=_a_night(reading.onset),
                 over_best=_over_best(logs[held_since:told], reading.level),
                 state="told" if not worse else "over" if over else "open",
                 reason=AS_BEFORE if over else "",
@@ -202,6 +203,14 @@ def _events(
         if name in acknowledged:
             held_since = told + 1 if drifts else began
     return made
+
+
+def _a_night(onset: Onset | None) -> tuple[float, float] | None:
+    """What a drift grows a night, at least and at most; None for a step."""
+    if onset is None or onset.shape == "step":
+        return None
+    least, most = onset.slopes
+    return math.expm1(least), math.expm1(most)
 
 
 def _over_best(logs: Sequence[float], now: float) -> float | None:

@@ -1,5 +1,6 @@
 """When a change began, and of which shape it is: a step, or a drift that grows each night."""
 
+import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ class Onset:
 
     shape: `step` where that is clearly the better fit. began: the first night that is off the old level; earliest,
     latest: where it may lie by either shape (in nine of ten). level: of the last night; slope: what a drift grows
-    in a night, 0 for a step; both as logarithms.
+    in a night, 0 for a step; slopes: the least and the most that it may grow (in nine of ten); all as logarithms.
     """
 
     shape: Shape
@@ -31,14 +32,23 @@ class Onset:
     latest: int
     level: float
     slope: float
+    slopes: tuple[float, float] = (0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class _Fit:
+    """squares: by how much the error grows with the square of how far a slope is from the best one."""
+
     error: float
     began: int
     level: float
     slope: float
+    squares: float
+
+    def slopes(self, most: float) -> tuple[float, float]:
+        """The least and the most slope whose error is not above `most`."""
+        width = math.sqrt((most - self.error) / self.squares)
+        return max(0.0, self.slope - width), self.slope + width
 
 
 def find_onset(values: Sequence[float], spread: float, first: int = 0) -> Onset:
@@ -58,7 +68,10 @@ def find_onset(values: Sequence[float], spread: float, first: int = 0) -> Onset:
     most = min(each.error for each in bests.values()) + doubt
     possible = [each.began for name in shapes for each in fits[name] if each.error <= most] or [best.began]
     began, earliest, latest = (first + offset + night for night in (best.began, min(possible), max(possible)))
-    return Onset(shape, began, earliest, latest, best.level, best.slope)
+    if shape == "step":
+        return Onset(shape, began, earliest, latest, best.level, 0.0)
+    least, largest = zip(*(each.slopes(most) for each in fits["drift"] if each.error <= most), strict=True)
+    return Onset(shape, began, earliest, latest, best.level, best.slope, (min(least), max(largest)))
 
 
 def _calm(series: Sequence[float], spread: float) -> list[float]:
@@ -85,7 +98,5 @@ def _fits(series: Sequence[float], shape: Shape) -> list[_Fit]:
         )
         slope = max(0.0, together / squares)
         last = middle + slope * (ramp[-1] - mean)
-        found.append(
-            _Fit(total - slope * (2 * together - slope * squares), began, last, slope * (shape == "drift"))
-        )
+        found.append(_Fit(total - slope * (2 * together - slope * squares), began, last, slope, squares))
     return found
