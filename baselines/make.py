@@ -54,7 +54,7 @@ def keep_others(folder: Path) -> None:
     """A history with the nights of other classes of machine."""
     history, journal = open_history(HERE), NightJournal.open(folder)
     for kept in history.nights:
-        if kept.machine != this_machine().name:
+        if kept.machine != this_machine():
             plans = [plan for name in plans_of(kept.night) if (plan := history.plan(name))]
             journal.append(kept.machine, kept.night, plans)
 
