@@ -159,7 +159,7 @@ def add_stage(
             return SKIP, front
         return FITS, Front(delay, group, front.load, front.held, front.peak, current)
     load = front.load + work
-    if load > period:
+    if load > period or (estimate.tight and front.held + table.stages[end, first, FLOOR] > memory):
         return STOP, front
     if not (beside and estimate.in_place):
         held += table.layers[CUT_HELD, end]

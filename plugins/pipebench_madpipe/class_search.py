@@ -9,6 +9,7 @@ from pipebench.algorithms.chains.chain import Chain
 from pipebench.algorithms.chains.contiguous import StageRange, contiguous_optimum, longest_period, shortest_period
 from pipebench.costs.quantise import IntArray
 from pipebench_madpipe.allocation import Allocation, Estimate, estimated_period
+from pipebench_madpipe.class_memory import least_special_bytes
 from pipebench_madpipe.label_search import Class, LabelSearch, allocations_at, estimated_optimum, proven_bound
 from pipebench_madpipe.moves import improve, schedule_below
 from pipebench_madpipe.stage_table import CUT_HELD, WORK, RunTable, run_table
@@ -142,6 +143,9 @@ class ClassSearch:
             self.lower_ns = contiguous.lower_ns
             return
         of = Class(run_table(self.chain), self.memory, self.stages.least, self.stages.most)
+        if self.best is None and least_special_bytes(of.table, of.memory, of.most - 1) > of.memory:
+            self.lower_ns = below
+            return
         near = of
         firsts: list[Allocation] = []
         if of.length > self.effort.short_chain:
@@ -167,15 +171,18 @@ class ClassSearch:
             self.lower_ns = self._both_ways_bound(of, below)
 
     def _both_ways_bound(self, of: Class, below: int) -> int:
+        """Most often the bound of transfers that take turns: that one is tried first."""
+        in_turns = self.lower_ns
         self.lower_ns = shortest_period(self.chain, self.stages)
-        found = self._long_bound(of, BOTH_WAYS, below)
+        found = self._long_bound(of, BOTH_WAYS, min(in_turns, below), from_above=True)
         self._count(probes=found.probes, labels=found.labels)
         return found.lower_ns
 
-    def _long_bound(self, of: Class, estimate: Estimate, below: int) -> LabelSearch:
-        each = self.effort.bound_labels // of.length
-        width = self.lower_ns // WIDE
-        return proven_bound(of, estimate, self.lower_ns, below, self.stop, within=width, each_labels=each)
+    def _long_bound(self, of: Class, estimate: Estimate, below: int, from_above: bool = False) -> LabelSearch:
+        low, each = self.lower_ns, self.effort.bound_labels // of.length
+        return proven_bound(
+            of, estimate, low, below, self.stop, within=low // WIDE, each_labels=each, from_above=from_above
+        )
 
     def _coarse(self, of: Class, below: int) -> tuple[Class, list[Allocation]]:
         """Allocations with some of the cuts whose estimate is best, best first; and the class around the first."""

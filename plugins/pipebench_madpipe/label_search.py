@@ -121,6 +121,7 @@ def proven_bound(
     *,
     within: int,
     each_labels: int,
+    from_above: bool = False,
 ) -> LabelSearch:
     """A lower bound on the estimate of every allocation, from probes of at most each_labels labels each.
 
@@ -128,6 +129,7 @@ def proven_bound(
     period that needs more labels counts as met.
 
     within: width in ns at which the bracket may stay open, except next to `below`.
+    from_above: whether the first probe is next to `below`.
     """
     high = below
     probes = labels = 0
@@ -135,7 +137,7 @@ def proven_bound(
         narrow = high - low <= within
         if narrow and high < below:
             break
-        period = high - 1 if narrow else (low + high - 1) // 2
+        period = high - 1 if narrow or (from_above and probes == 0) else (low + high - 1) // 2
         _, made, proven = allocations_at(of, period, estimate, 1, each_labels)
         probes += 1
         labels += made

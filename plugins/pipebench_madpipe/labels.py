@@ -68,10 +68,11 @@ def least_needs(table: RunTable, memory: int, period: int, needs: IntArray, esti
                 in_place = together and estimate.in_place
                 cut_behind = 0 if special and in_place else cut_held[end]
                 normal = 1 - kind
+                here = needs[end, to, excess]
                 # What add_stage does, with the numbers of all stages that end here at hand.
                 for first in range(end - 1, -1, -1):
                     lasts = work[end] - work[first] + every
-                    if lasts > period or (not special and stages[end, first, FLOOR] > memory):
+                    if lasts > period or ((estimate.tight or not special) and stages[end, first, FLOOR] > memory):
                         break
                     group, delay = behind.group, behind.delay + lasts
                     current = behind.current
@@ -105,22 +106,15 @@ def least_needs(table: RunTable, memory: int, period: int, needs: IntArray, esti
                             continue
                         both = shares(load, held, period, memory)
                     step = step_of(table, period, delay, first, steps)
+                    before = needs[first, kind, step]
                     for left in range(normals + 1 - normal):
-                        least_load = needs[first, kind, step, left, LOAD_NEED]
+                        least_load = before[left, LOAD_NEED]
                         if least_load >= FAR:
                             continue  # nothing stands before it
-                        least_held = held + needs[first, kind, step, left, HELD_NEED]
-                        least_both = both + needs[first, kind, step, left, BOTH_NEEDS]
                         after = left + normal
-                        needs[end, to, excess, after, LOAD_NEED] = min(
-                            needs[end, to, excess, after, LOAD_NEED], load + least_load
-                        )
-                        needs[end, to, excess, after, HELD_NEED] = min(
-                            needs[end, to, excess, after, HELD_NEED], least_held
-                        )
-                        needs[end, to, excess, after, BOTH_NEEDS] = min(
-                            needs[end, to, excess, after, BOTH_NEEDS], least_both
-                        )
+                        here[after, LOAD_NEED] = min(here[after, LOAD_NEED], load + least_load)
+                        here[after, HELD_NEED] = min(here[after, HELD_NEED], held + before[left, HELD_NEED])
+                        here[after, BOTH_NEEDS] = min(here[after, BOTH_NEEDS], both + before[left, BOTH_NEEDS])
 
 
 @kernel
@@ -133,14 +127,22 @@ def shares(load: int, held: int, period: int, memory: int) -> int:
 def cannot_end(
     table: RunTable, memory: int, period: int, needs: IntArray, front: Front, first: int, kind: int, left: int
 ) -> bool:
-    """Whether no stages of layers 0 … first - 1 on `left` normal GPUs and the special one complete this front."""
+    """Whether no stages of layers 0 … first - 1 on `left` normal GPUs and the special one complete this front.
+
+    needs: of least_needs, indexed [kind, normal GPUs left, excess, k, LOAD | HELD | BOTH]. Fronts are tried at one
+        layer after the other.
+    """
     excess = step_of(table, period, front.delay, first, needs.shape[2])
+    least = needs[kind, left, excess, first]
     held = front.held + front.peak
-    return bool(
-        front.load + needs[first, kind, excess, left, LOAD_NEED] > period
-        or held + needs[first, kind, excess, left, HELD_NEED] > memory
-        or shares(front.load, held, period, memory) + needs[first, kind, excess, left, BOTH_NEEDS] > 2 * SHARE
-    )
+    if front.load + least[LOAD_NEED] > period or held + least[HELD_NEED] > memory:
+        return True
+    both = 2 * SHARE - least[BOTH_NEEDS]
+    # Divisions of integers take longest; they round by less than one each.
+    roughly = front.load / period * SHARE + held / max(1, memory) * SHARE
+    if roughly < both or roughly > both + 3:
+        return bool(roughly > both)
+    return bool(shares(front.load, held, period, memory) > both)
 
 
 NOTHING_BEHIND = Front(0, 0, 0, 0, 0, 0)
@@ -237,6 +239,7 @@ def reach(
     head = np.full((length + 1, most, 3), -1, np.int64)
     ends = np.empty(wanted, np.int64)
     least_needs(table, memory, period, needs, estimate)
+    needs = np.ascontiguousarray(needs.transpose(1, 3, 2, 0, 4))
     if cannot_end(table, memory, period, needs, NOTHING_BEHIND, length, 0, most - 1):
         return 0, 1, np.full((0, length + 1), length, np.int64), np.zeros((0, length), np.bool_)
     labels = np.empty((most_labels + 1, COLUMNS), np.int64)
@@ -332,10 +335,9 @@ def reach_labels(
                             labels[count, DELAY], labels[count, LOAD] = front.delay, front.load
                             labels[count, HELD], labels[count, PEAK] = front.held, front.peak
                             labels[count, CURRENT], labels[count, GROUP] = front.current, front.group
-                            if _is_dominated(labels, head[first, reached], after, count):
+                            if cannot_end(table, memory, period, needs, front, first, kind, normals - reached):
                                 continue
-                            left = normals - reached
-                            if cannot_end(table, memory, period, needs, front, first, kind, left):
+                            if _is_dominated(labels, head[first, reached], after, count):
                                 continue
                             labels[count, FIRST], labels[count, STATE] = first, after
                             labels[count, PARENT], labels[count, AFTER] = label, head[first, reached, after]

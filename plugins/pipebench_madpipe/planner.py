@@ -3,13 +3,10 @@
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-import numpy as np
-
 from pipebench.algorithms.chains.chain import Chain, build_chain
 from pipebench.algorithms.chains.contiguous import StageRange, least_memory, shortest_period, stage_range
 from pipebench.algorithms.chains.contiguous_plan import both_ways_bound_ns, take_turns
 from pipebench.algorithms.graph_orders import CutRule, Layers, linearise
-from pipebench.algorithms.jit import kernel
 from pipebench.algorithms.micro_batches import micro_batch_candidates
 from pipebench.algorithms.planning import memory_limits, whole_stages
 from pipebench.costs.model import CostModel
@@ -18,53 +15,11 @@ from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
 from pipebench.hooks.context import Context, DeadlineReached
 from pipebench_madpipe.allocation import Allocation
+from pipebench_madpipe.class_memory import least_class_memory
 from pipebench_madpipe.class_search import ClassSearch, Effort, PeriodicAllocation
 from pipebench_madpipe.plugin import MadPipeOptions
 from pipebench_madpipe.scheduled_plan import scheduled_plan
-from pipebench_madpipe.stage_table import CUT_HELD, EACH, ONCE, WEIGHTS, WORKSPACE, RunTable, run_table
-
-FAR = 2**60
-
-
-@kernel
-def least_special_bytes(table: RunTable, memory: int, normals: int) -> int:
-    """The bytes left for the special GPU when `normals` other GPUs of `memory` bytes hold all that they can.
-
-    Every stage keeps a micro-batch live when the whole chain does. Workspace counts on normal GPUs only.
-    """
-    length = table.layers.shape[1] - 1
-    least = np.full((length + 1, 2, normals + 1), FAR, np.int64)
-    least[0] = 0
-    for end in range(1, length + 1):
-        for first in range(end):
-            own = (
-                table.stages[end, first, WEIGHTS] + table.stages[end, first, ONCE] + table.stages[end, first, EACH]
-            )
-            own += table.layers[CUT_HELD, first]
-            both = own + table.layers[CUT_HELD, end]
-            fits = both + table.stages[end, first, WORKSPACE] <= memory
-            for left in range(normals + 1):
-                inside = least[first, 1, left]
-                least[end, 0, left] = min(least[end, 0, left], inside + both)
-                least[end, 1, left] = min(least[end, 1, left], inside + own)
-                if fits and left > 0:
-                    outside = least[first, 0, left - 1]
-                    least[end, 0, left] = min(least[end, 0, left], outside)
-                    least[end, 1, left] = min(least[end, 1, left], outside)
-    return int(least[length, 0, normals])
-
-
-def least_class_memory(table: RunTable, most: int, enough: int) -> int:
-    """A lower bound in bytes, at most `enough`, on the memory of `most` GPUs with which a schedule exists."""
-    low, high = 0, enough
-    while low < high:
-        middle = (low + high) // 2
-        if least_special_bytes(table, middle, most - 1) <= middle:
-            high = middle
-        else:
-            low = middle + 1
-    return low
-
+from pipebench_madpipe.stage_table import run_table
 
 NS = 1e-9
 
@@ -162,7 +117,7 @@ def _search_chain(task: _Task, chain: Chain, memory: int, below: int | None, con
     """Search one chain. The search of a long chain starts from the best plan with cuts at single tensors only."""
     both_ways = not task.turns and task.problem.cluster.link_mode != "delay"
 
-    def search(of: Chain, below: int | None, start: PeriodicAllocation | None = None) -> ClassSearch:
+    def search(of: Chain, both_ways: bool, start: PeriodicAllocation | None = None) -> ClassSearch:
         ran = ClassSearch(of, task.stages, memory, task.non_contiguous, context.out_of_time, both_ways)
         ran.run(below, start)
         for name, amount in ran.counts.items():
@@ -177,13 +132,13 @@ def _search_chain(task: _Task, chain: Chain, memory: int, below: int | None, con
         and task.stages.least <= len(layers) < chain.length
     ):
         joined = build_chain(task.model, layers, chain.micro_batch, chain.recompute)
-        found = search(joined, below).best
+        found = search(joined, both_ways=False).best  # a bound with fewer cuts says nothing
         if found is not None:
             begins = [0, *accumulate(map(len, layers.operators))]
             bounds = tuple(begins[bound] for bound in found.allocation.bounds)
             start = replace(found, allocation=Allocation(bounds, found.allocation.special))
             below = found.period_ns
-    return search(chain, below, start)
+    return search(chain, both_ways, start)
 
 
 def _result(task: _Task, best: _Best, memory: int, lower_ns: int | None, context: Context) -> PlanResult:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pipebench.algorithms.chains.contiguous import StageRange, contiguous_optimum, longest_period
 from pipebench.domain.problem import Problem
 from pipebench_madpipe.allocation import Estimate, admits
-from pipebench_madpipe.label_search import allocations_at, estimated_optimum
+from pipebench_madpipe.label_search import allocations_at, estimated_optimum, proven_bound
 from pipebench_madpipe.stage_table import WORK
 from tests.algorithms.strategies import chains
 from tests.algorithms.test_contiguous import figures_of
@@ -71,6 +71,32 @@ def test_what_is_reached_is_what_the_estimate_admits(problem: Problem, share: fl
     for memory in (low - 1, low, low + 20):
         found, _, none = allocations_at(replace(of, memory=memory), period, ESTIMATES[2], 1)
         assert none == (not found) == (not admitted(memory))
+
+
+@small
+@given(
+    problem=chains(most_layers=6, most_devices=3, least_time=1),
+    above=st.integers(-20, 20),
+    labels=st.integers(1, 200),
+    from_above=st.booleans(),
+)
+def test_a_bound_of_few_labels_is_never_above_the_optimum(
+    problem: Problem, above: int, labels: int, from_above: bool
+) -> None:
+    of = class_of(problem)
+    longest = longest_period(chain_of(problem)) + 1
+    optimum = estimated_optimum(of, ESTIMATES[2], 1, longest).lower_ns
+    below = max(1, min(longest, optimum + above))
+
+    def bound(most: int) -> int:
+        found = proven_bound(
+            of, ESTIMATES[2], 1, below, lambda: False, within=3, each_labels=most, from_above=from_above
+        )
+        assert not (from_above and above <= 0 and most > labels) or found.probes <= 1
+        return found.lower_ns
+
+    assert bound(labels) <= min(optimum, below)
+    assert min(optimum, below) - 3 <= bound(10**6) <= min(optimum, below)
 
 
 @small
