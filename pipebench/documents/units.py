@@ -43,6 +43,11 @@ def three_digits(value: float) -> str:
     return f"{value:,.{decimals}f}"
 
 
+def quantity(count: int, noun: str) -> str:
+    """A count with its noun, whose plural takes an s: 1 row, 2 rows, 12,000 rows."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def hardware(cluster: Cluster) -> str:
     """The kinds of devices with their memory, in their order: `V100 12 GB`, or `A100 40 GB + V100 16 GB`.
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from pipebench.documents.units import quantity
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.placement import PlacementKind, placement_kind_of, stands_as
 from pipebench.domain.plan import Plan
@@ -73,7 +74,7 @@ def refuse_placement(label: str, component: Component, plan: Plan, schedule: Sch
         typed = " or ".join(dict.fromkeys(_STAGES[each] for each in placements if each in _STAGES))
         raise UnsupportedProblem(
             f"{label} takes the placement {_join_kinds(placements)}; this plan has {kind}: "
-            f"{_count_text(len(plan.stages), 'stage')} on {_count_text(sets, 'device set')}"
+            f"{quantity(len(plan.stages), 'stage')} on {quantity(sets, 'device set')}"
             + (f", {plan.pipelines} pipelines" if plan.pipelines > 1 else ""),
             f"type {typed}, with a planner that places stages so, or name another component" if typed else None,
         )
@@ -89,7 +90,3 @@ def refuse_placement(label: str, component: Component, plan: Plan, schedule: Sch
 
 def _join_kinds(placements: Sequence[PlacementKind]) -> str:
     return " or ".join(placements) or "none"
-
-
-def _count_text(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"

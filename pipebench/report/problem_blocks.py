@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pipebench.bench.standings import fastest_rows
+from pipebench.documents.units import quantity
 from pipebench.domain.problem import RegimeMode
 from pipebench.domain.row import Row, planner_name
 from pipebench.report.units import seconds
@@ -149,7 +150,7 @@ def cut_words(row: Row) -> str:
     """Where a row cuts the model: stages, branches, replicas, devices left idle. `-` for a row without a plan."""
     if row.stages is None:
         return "-"
-    words = "1 stage" if row.stages == 1 else f"{row.stages} stages"
+    words = quantity(row.stages, "stage")
     counts = set(row.replicas)
     if counts and counts != {1}:
         words += f" x {counts.pop()}" if len(counts) == 1 else f" x {min(counts)}-{max(counts)}"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pipebench.algorithms.planning import idle_devices
 from pipebench.costs.quantise import NS_PER_S
+from pipebench.documents.units import quantity
 from pipebench.domain.plan import Plan
 from pipebench.domain.result import PlanResult
 from pipebench.hooks.context import Context
@@ -353,7 +354,7 @@ class LocalSearch:
         elif self._steps and self._scored >= self._steps:
             self.ended = f"{self._steps} plans were scored"
         elif self._given_up():
-            self.ended = f"local optimum, {self._stall} plans brought no better one"
+            self.ended = f"local optimum, {quantity(self._stall, 'plan')} brought no better one"
         elif self._late():
             self.ended = TIME_IS_OVER
         return bool(self.ended)
@@ -379,7 +380,7 @@ class LocalSearch:
         samples = self._scorer.problem.mini_batch / (best_ns / 1e9) if best_ns else 0.0
         gap = f"{best_ns / self._bound_ns - 1:.2%}" if self._bound_ns else "-"
         known = f"best {samples:.5g} samples/s ({best_ns / 1e9:.4g} s), bound {self._bound_ns / 1e9:.4g} s"
-        return f"{known}, gap {gap}, {self._scored} plans"
+        return f"{known}, gap {gap}, {quantity(self._scored, 'plan')}"
 
     def result(self) -> PlanResult:
         """The best plan so far, and how it came about."""

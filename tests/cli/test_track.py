@@ -50,7 +50,7 @@ def test_a_night_is_recorded_checked_and_flagged_when_the_planner_works_more(
     done = pipebench(*record)
     assert done.code == 0, done.err
     assert "a machine not seen before" in done.err
-    assert "1 subjects, 1 timed" in done.err
+    assert "1 subject, 1 timed" in done.err
     check = ("track", "check", "--history", str(folder))
     done = pipebench(*check)
     assert done.code == 0, done.out

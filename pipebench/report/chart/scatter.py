@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pipebench.documents.units import readable_seconds
+from pipebench.documents.units import quantity, readable_seconds
 from pipebench.report.chart.colours import CURVES, INK, PALE, STROKE
 from pipebench.report.chart.elements import (
     DASHES,
@@ -51,7 +51,7 @@ def scatter_svg(points: Sequence[ScatterPoint], series: Sequence[str], title: st
         x, y = LEFT + SIDE + GAP, HEAD + ENTRY * number + 8
         inside.append(marker(x, y - 4, number, _hollow(number), MARKER_SCALE))
         inside.append(text(x + 12, y, shortened(words, WORDS - 12)))
-    described = f"{len(points)} runs; points below the diagonal are predicted too fast."
+    described = f"{quantity(len(points), 'run')}; points below the diagonal are predicted too fast."
     height = max(floor + BELOW, HEAD + ENTRY * (len(series) + 1))
     return document(LEFT + SIDE + GAP + WORDS, height, title, inside, described)
 

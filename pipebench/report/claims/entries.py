@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
+from pipebench.documents.units import quantity
 from pipebench.domain.artefact import Cell, Figure, Finding, Judgement, Result
 from pipebench.hooks.descriptors import Artefact
 from pipebench.report.claims.measurement import Measurement
@@ -141,8 +142,7 @@ def verdict_counts(artefacts: Iterable[ArtefactClaims]) -> Counter[Judgement]:
 def counts_text(counts: Counter[Judgement]) -> str:
     """In one line: `3 claims: 2 holds, 1 depends`."""
     told = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
-    total = counts.total()
-    return f"{total} {'claim' if total == 1 else 'claims'}: {told}" if told else "no claim was judged"
+    return f"{quantity(counts.total(), 'claim')}: {told}" if told else "no claim was judged"
 
 
 def about_cells(results: Sequence[Result]) -> str:

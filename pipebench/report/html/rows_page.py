@@ -14,6 +14,7 @@ from pipebench.bench.standings.profiles import FEWEST_PROBLEMS, performance_curv
 from pipebench.check import require_ordered
 from pipebench.documents.decoding import collector_paused
 from pipebench.documents.document import PlannedProblem
+from pipebench.documents.units import quantity
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.row import Row
 from pipebench.domain.schedule import PeriodicSchedule
@@ -252,7 +253,7 @@ def _profiles(regimes: Iterable[RegimeStandings]) -> Iterator[str]:
     """A performance profile of each regime with enough problems and somebody to compare with."""
     for regime in regimes:
         if regime.problems >= FEWEST_PROBLEMS and len(regime.standings) > 1:
-            title = f"{regime.regime}: performance profiles over {regime.problems} problems"
+            title = f"{regime.regime}: performance profiles over {quantity(regime.problems, 'problem')}"
             yield performance_profile_svg(performance_curves(regime), regime.problems, title)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from pipebench.documents.units import readable_seconds
+from pipebench.documents.units import quantity, readable_seconds
 from pipebench.report.text.comparisons.differences import structure_lines
 from pipebench.report.tracking.blocks import (
     Block,
@@ -107,7 +107,7 @@ def verdict_words(judgement: Judgement) -> str:
     """One sentence."""
     if judgement.verdict == "worse":
         causes = len(list(_causes([event for event in judgement.events if event.fails])))
-        return f"Worse: {causes} change{'s' if causes > 1 else ''} to look at."
+        return f"Worse: {quantity(causes, 'change')} to look at."
     if judgement.verdict == "nothing measured":
         return "Nothing was measured."
     if judgement.verdict == "imprecise":
@@ -260,7 +260,7 @@ def _control(control: Control) -> Iterator[Block]:
     else:
         assert control.most is not None
         assert control.spread is not None
-        nights = "1 night" if control.nights == 1 else f"{control.nights} nights"
+        nights = quantity(control.nights, "night")
         yield Paragraph(
             "The same planner, measured twice in the same rounds, was told to differ in "
             f"{control.alarms} of {nights}: {100 * control.rate:.3g} %, and below {100 * control.most:.3g} % "
@@ -268,7 +268,9 @@ def _control(control: Control) -> Iterator[Block]:
         )
     if control.tonight is not None:
         pair = control.tonight
-        yield Paragraph(f"Tonight: {control.subject}: {pair.answer}, {percent(pair.change)}, {pair.count} pairs.")
+        yield Paragraph(
+            f"Tonight: {control.subject}: {pair.answer}, {percent(pair.change)}, {quantity(pair.count, 'pair')}."
+        )
 
 
 def _circumstances(night: Night, judgement: Judgement) -> Iterator[Block]:
@@ -290,7 +292,7 @@ def _circumstances(night: Night, judgement: Judgement) -> Iterator[Block]:
     if discarded:
         facts.append(f"{discarded} pairs were discarded: their search waited more than it ran")
     if night.benchmarks:
-        facts.append(f"{len(night.benchmarks)} benchmarks imported, of {night.benchmarks_at}")
+        facts.append(f"{quantity(len(night.benchmarks), 'benchmark')} imported, of {night.benchmarks_at}")
     yield Items(facts)
 
 

@@ -13,6 +13,7 @@ import msgspec
 
 from pipebench.bench.searches import calibration
 from pipebench.bench.standings.cells import nanoseconds
+from pipebench.documents.units import quantity
 from pipebench.domain.errors import ExitCode, PipebenchError
 from pipebench.domain.value import Value
 from pipebench.track.against.installation import Side, Sides
@@ -211,7 +212,7 @@ def _untold(pairs: Pairs) -> str:
         return "no search was timed"
     if pairs.excludes_a_change:
         return ""
-    return f"{pairs.count} pairs do not tell +{SEEN:.0%}; some {pairs.enough} pairs would"
+    return f"{quantity(pairs.count, 'pair')} did not tell +{SEEN:.0%}; some {pairs.enough} pairs would"
 
 
 def _exact(row: OtherRow) -> Mapping[str, Exact]:
@@ -277,7 +278,7 @@ def compare_sides(
             if enough and all(each.pairs.enough is None for each in sums.subjects()):
                 break
     except TimeSpent:
-        notices.append(f"the budget of {budget_s:g} s ended after {done} pairs")
+        notices.append(f"the budget of {budget_s:g} s ended after {quantity(done, 'pair')}")
     return Against(
         distribution=sides.distribution,
         before=sides.before.name,

@@ -93,7 +93,7 @@ def test_quiet_pairs_are_enough_early() -> None:
 
 def test_the_end_of_the_budget_is_said() -> None:
     found = compared(Made(wall_s=1e9), budget_s=1.0)
-    assert found.notices == ("the budget of 1 s ended after 1 pairs",)
+    assert found.notices == ("the budget of 1 s ended after 1 pair",)
     assert found.subjects[0].pairs.answer == "too few pairs"
 
 
@@ -176,9 +176,9 @@ def test_it_says_how_many_pairs_would_tell() -> None:
     assert found.pairs.count == MOST_PAIRS
     assert found.pairs.enough is not None
     assert found.pairs.enough > MOST_PAIRS
-    assert found.unknown == f"60 pairs do not tell +10%; some {found.pairs.enough} pairs would"
+    assert found.unknown == f"60 pairs did not tell +10%; some {found.pairs.enough} pairs would"
     few = compared(Made(wall_s=1e9), budget_s=1.0).subjects[0]
-    assert few.unknown == "1 pairs do not tell +10%; some 8 pairs would"
+    assert few.unknown == "1 pair did not tell +10%; some 8 pairs would"
 
 
 def test_as_many_as_it_says_are_about_enough() -> None:
@@ -203,7 +203,7 @@ def test_the_budget_ends_a_run_on_its_way() -> None:
         return Run([row()], 0.0)
 
     found = compare_sides(SIDES, (), Path(), 100.0, run=run)
-    assert found.notices == ("the budget of 100 s ended after 1 pairs",)
+    assert found.notices == ("the budget of 100 s ended after 1 pair",)
     assert found.verdict == "inconclusive"
     assert limits == sorted(limits, reverse=True)
     assert limits[0] <= 100.0

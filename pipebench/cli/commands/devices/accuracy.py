@@ -11,6 +11,7 @@ from pipebench.cli.completion import one_of
 from pipebench.cli.groups import invocation
 from pipebench.cli.parameters import WholeFrom
 from pipebench.cli.terminal import console, print_json, say
+from pipebench.documents.units import quantity
 from pipebench.domain.errors import ExitCode
 from pipebench.domain.limits import MOST_WORKERS
 
@@ -72,14 +73,14 @@ def command(
     host = open_host()
     if jobs == 1:
         isolation().warm_up()
-    with long_work(f"predicting {len(listed)} runs …") as working:
+    with long_work(f"predicting {quantity(len(listed), 'run')} …") as working:
         made = held_against(
             host,
             listed,
             jobs=min(jobs, MOST_WORKERS),
             alternatives=alternatives,
             tuning=tuning,
-            told=lambda done: working(f"predicting {len(listed)} runs: {done} done …"),
+            told=lambda done: working(f"predicting {quantity(len(listed), 'run')}: {done} done …"),
         )
     show_new_warnings(host)
     if as_json:
@@ -89,5 +90,5 @@ def command(
     if page is not None:
         again = shlex.join(["pipebench", *invocation().words])
         write_file(page, accuracy_page(made, "Predicted against measured", again).encode())
-        say(f"{page} written ({len(made.rows)} runs)", err=True)
+        say(f"{page} written ({quantity(len(made.rows), 'run')})", err=True)
     return ExitCode.OK if made.errors is not None else ExitCode.NOTHING_RAN

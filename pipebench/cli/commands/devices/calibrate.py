@@ -10,6 +10,7 @@ from pipebench.cli.application import open_host, show_new_warnings
 from pipebench.cli.completion import one_of
 from pipebench.cli.parameters import WholeFrom
 from pipebench.cli.terminal import console, print_json, say
+from pipebench.documents.units import quantity
 from pipebench.domain.errors import ExitCode
 from pipebench.domain.limits import MOST_WORKERS
 
@@ -99,9 +100,9 @@ def command(
     workers = min(jobs, MOST_WORKERS)
     if jobs == 1:
         isolation().warm_up()
-    with long_work(f"predicting {len(listed)} runs …") as working:
+    with long_work(f"predicting {quantity(len(listed), 'run')} …") as working:
         subject = subject_of(host, listed, device, framework, workers, traced, most)
-        working(f"fitting constants to {len(subject.runs)} runs …")
+        working(f"fitting constants to {quantity(len(subject.runs), 'run')} …")
         made = calibrate(
             host,
             subject,

@@ -11,6 +11,7 @@ from pipebench.cli.application import open_host, show_new_warnings
 from pipebench.cli.completion import one_of
 from pipebench.cli.parameters import WholeFrom, finite_seconds
 from pipebench.cli.terminal import console, print_json, say
+from pipebench.documents.units import quantity
 from pipebench.domain.errors import ExitCode, PipebenchError, unknown
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def command(
         print_originals(console(), made)
     if page is not None:
         write_file(page, markdown_table(made).encode())
-        say(f"{page} written ({len(made.rows)} problems)", err=True)
+        say(f"{page} written ({quantity(len(made.rows), 'problem')})", err=True)
     return _exit_code(made)
 
 

@@ -27,6 +27,7 @@ from pipebench.cli.parameters import (
 from pipebench.cli.terminal import console, print_json, say
 from pipebench.cli.workload_options import SEED, chosen_workloads, selection, workload_options
 from pipebench.defaults import COMPARED_PLANNERS, SIMULATOR
+from pipebench.documents.units import quantity
 from pipebench.domain.errors import ExitCode, PipebenchError
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def write_page(
     command = shlex.join(["pipebench", *typed])
     page = rows_page(host, rows, plans, repeat, "pipebench compare", command=command, explainer=explainer)
     write_file(path, page.encode())
-    say(f"{path} written ({len(rows)} rows)", err=True)
+    say(f"{path} written ({quantity(len(rows), 'row')})", err=True)
 
 
 def checked_page_path(path: Path | None) -> Path | None:
@@ -241,10 +242,10 @@ def command(
         request = comparison_request(host, workloads, settings, paths, rounds, trusting, yardstick=not as_json)
         listed = trials(request)
         store = Store.open(out) if out is not None else None
-        working(f"looking up {len(listed)} trials …")
+        working(f"looking up {quantity(len(listed), 'trial')} …")
         plan = make_run_plan(host, listed, store, fresh, retry_failed, part)
     if part is not None:
-        say(f"{part}: {len(plan.trials)} of {len(listed)} trials, kept in {out}", err=True)
+        say(f"{part}: {len(plan.trials)} of {quantity(len(listed), 'trial')}, kept in {out}", err=True)
     for notice in store.notices if store else ():
         say(f"warning: {notice}", err=True)
     show_new_warnings(host)

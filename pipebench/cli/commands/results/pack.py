@@ -5,6 +5,7 @@ import click
 from pipebench.cli.completion import files
 from pipebench.cli.parameters import tell_passed_on, with_output_option
 from pipebench.cli.terminal import say
+from pipebench.documents.units import quantity
 from pipebench.domain.errors import ExitCode
 
 
@@ -24,5 +25,7 @@ def command(store: str, out: str, with_output: bool) -> int:
     packed = pack(store, out, with_output, lambda lines: tell_passed_on(lines, out, with_output))
     for notice in packed.notices:
         say(f"warning: {notice}", err=True)
-    say(f"{out}: {packed.rows} rows, {packed.objects} objects, {packed.bytes / 1e6:.3g} MB")
+    say(
+        f"{out}: {quantity(packed.rows, 'row')}, {quantity(packed.objects, 'object')}, {packed.bytes / 1e6:.3g} MB"
+    )
     return ExitCode.OK

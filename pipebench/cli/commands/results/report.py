@@ -9,6 +9,7 @@ from pipebench.cli.application import open_host
 from pipebench.cli.completion import files
 from pipebench.cli.parameters import WholeFrom, tell_passed_on, with_output_option
 from pipebench.cli.terminal import say
+from pipebench.documents.units import quantity
 from pipebench.domain.errors import PipebenchError
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def _write_report(results: str, output: Path, title: str | None, columns: int | 
     else:
         text = rows_page(open_host(), rows, plan_of, repeat, heading, source=place)
     write_file(output, text.encode())
-    say(f"{output} written ({len(rows)} rows)", err=True)
+    say(f"{output} written ({quantity(len(rows), 'row')})", err=True)
 
 
 def plan_behind(results: "Results", row: "Row") -> "PlannedProblem | None":

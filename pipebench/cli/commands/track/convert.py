@@ -6,6 +6,7 @@ import click
 
 from pipebench.cli.commands.track.options import history_option
 from pipebench.cli.terminal import say
+from pipebench.documents.units import quantity
 
 
 @click.command()
@@ -18,5 +19,5 @@ def command(history: Path) -> int:
     """
     from pipebench.track.nights.conversion import convert
 
-    say(f"{history}: {convert(history)} nights converted", err=True)
+    say(f"{history}: {quantity(convert(history), 'night')} converted", err=True)
     return 0

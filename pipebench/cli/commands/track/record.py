@@ -14,6 +14,7 @@ from pipebench.cli.option_groups import HOW, WHO, GroupedCommand, option
 from pipebench.cli.parameters import REAL, finite_seconds, memory_bytes, trust_in_files, trust_option
 from pipebench.cli.terminal import say
 from pipebench.cli.workload_options import SEED, chosen_workloads, selection, workload_options
+from pipebench.documents.units import quantity
 from pipebench.domain.errors import ExitCode, PipebenchError
 
 if TYPE_CHECKING:
@@ -104,8 +105,9 @@ def revision_of(commit: str, revision: str, top: Path | None) -> str:
 def about(night: "Night", file: Path) -> str:
     """What was added, in one line."""
     timed = sum(each.paired is not None for each in night.measured)
-    benchmarks = f", {len(night.benchmarks)} benchmarks" if night.benchmarks else ""
-    return f"{len(night.measured)} subjects, {timed} timed{benchmarks}, in {night.spent_s:.0f} s: added to {file}"
+    benchmarks = f", {quantity(len(night.benchmarks), 'benchmark')}" if night.benchmarks else ""
+    subjects = quantity(len(night.measured), "subject")
+    return f"{subjects}, {timed} timed{benchmarks}, in {night.spent_s:.0f} s: added to {file}"
 
 
 def _request(host: "Host", choice: dict[str, Any]) -> "Request":

@@ -11,6 +11,7 @@ from pipebench.bench.machine.environment import machine_difference
 from pipebench.bench.score import prediction_error
 from pipebench.bench.standings import standings
 from pipebench.bench.standings.statistics import TRIAL_LIMIT_S, tau_b
+from pipebench.documents.units import quantity
 from pipebench.domain.row import Row
 from pipebench.report.problem_blocks import ProblemBlock, problem_blocks
 from pipebench.report.text.comparisons.blocks import Legend, fitting_table
@@ -186,7 +187,8 @@ def agreement(rows: Sequence[Row]) -> list[str]:
     tau = tau_b(*map(list, zip(*known, strict=True))) if len(known) >= FEWEST_RANKED else None
     if tau is None:
         return []
-    return [f"  rank agreement of simulated and measured times (Kendall's tau-b): {tau:.2f}, {len(known)} plans"]
+    plans = quantity(len(known), "plan")
+    return [f"  rank agreement of simulated and measured times (Kendall's tau-b): {tau:.2f}, {plans}"]
 
 
 def replays(rows: Sequence[Row]) -> list[str]:

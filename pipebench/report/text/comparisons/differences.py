@@ -14,6 +14,7 @@ from rich.text import Text
 from pipebench.bench.difference.plans import PlanDifference, PlanFigures, PlanLabel, StageFigures
 from pipebench.bench.difference.results import ResultsDifference, RowChange, RowLabel
 from pipebench.bench.difference.structure import Change, Figure, Move, OperatorChange, Structure
+from pipebench.documents.units import quantity
 from pipebench.report.text.plans import operators, span
 from pipebench.report.text.tables import print_table
 from pipebench.report.units import gigabytes, seconds
@@ -215,7 +216,7 @@ def structure_lines(structure: Structure) -> Iterator[str]:
 
 def move_line(move: Move) -> str:
     """Operators that changed their stage."""
-    many = "1 operator" if len(move.operators) == 1 else f"{len(move.operators)} operators"
+    many = quantity(len(move.operators), "operator")
     source, target = ("none" if end is None else str(end) for end in (move.source, move.target))
     weights = f", {gigabytes(move.weight_bytes)} of weights" if move.weight_bytes else ""
     names = operators(move.operators).removesuffix(f" ({len(move.operators)})")
@@ -319,7 +320,7 @@ def search_line(difference: ResultsDifference) -> str:
         return f"search times are not compared: {difference.search_refused}"
     if difference.search_ratio is None:
         return "search times: none to compare"
-    trials = "1 trial" if difference.search_count == 1 else f"{difference.search_count} trials"
+    trials = quantity(difference.search_count, "trial")
     return (
         f"search CPU, after / before: {difference.search_ratio:.2f} (geometric mean of {trials}, for information)"
     )

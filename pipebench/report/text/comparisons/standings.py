@@ -6,6 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pipebench.bench.standings import Agreement, Duel, Entrant, RegimeStandings, Standing, Standings
+from pipebench.documents.units import quantity
 from pipebench.report.text.tables import print_table
 from pipebench.report.units import seconds
 
@@ -38,7 +39,7 @@ def print_standings(console: Console, standings: Standings) -> None:
 
 def heading(regime: RegimeStandings) -> str:
     """What a block is about."""
-    return f"{regime.regime}: {_count(regime.problems, 'problem')}, {_count(len(regime.standings), 'entrant')}"
+    return f"{regime.regime}: {quantity(regime.problems, 'problem')}, {quantity(len(regime.standings), 'entrant')}"
 
 
 COLUMNS = ("solved", "x best", "common", "w/t/l", "search", "PAR2")
@@ -80,7 +81,7 @@ def explanations(regime: RegimeStandings) -> list[str]:
     lines = [
         "solved: of all problems of the block; those that an entrant does not take count nowhere else (n/a)",
         "x best: geometric mean of time / best known, over what it solved; common: the same over the "
-        f"{_count(regime.common, 'problem')} that all with a plan solved",
+        f"{quantity(regime.common, 'problem')} that all with a plan solved",
         f"w/t/l: against every other line, problem by problem; a tie is within {100 * regime.tie:g} %",
     ]
     if regime.search_refused:
@@ -118,7 +119,7 @@ def duels_table(duels: list[Duel]) -> Table:
 def agreement_line(agreements: tuple[Agreement, ...]) -> str:
     """Mean tau-b of each pair of rungs, and over how many problems."""
     told = [
-        f"{each.lower}/{each.upper} {each.mean_tau:.2f} ({_count(each.counted, 'problem')})"
+        f"{each.lower}/{each.upper} {each.mean_tau:.2f} ({quantity(each.counted, 'problem')})"
         for each in agreements
         if each.mean_tau is not None and each.counted >= FEWEST_AGREEING
     ]
@@ -139,7 +140,3 @@ def _table(*names: str) -> Table:
 
 def _line(console: Console, text: str) -> None:
     console.print(Text(f"  {text}", overflow="fold"))
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"

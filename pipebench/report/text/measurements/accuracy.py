@@ -8,6 +8,7 @@ from rich.text import Text
 
 from pipebench.bench.accuracy.metrics import Errors
 from pipebench.bench.accuracy.summary import FEWEST_LAYOUTS, Accuracy, AccuracyRow, Axis
+from pipebench.documents.units import quantity
 from pipebench.report.text.tables import print_line, print_table
 from pipebench.report.units import gigabytes, percent, seconds
 
@@ -46,10 +47,10 @@ def head_line(made: Accuracy) -> str:
     """How many runs, how many of them predicted, and how well."""
     runs = len(made.rows)
     if made.errors is None:
-        return f"{runs} runs, none of them predicted"
+        return f"{quantity(runs, 'run')}, none of them predicted"
     e = made.errors
     return (
-        f"{runs} runs, {e.count} predicted: mean error {percent(e.mean_absolute)} (signed "
+        f"{quantity(runs, 'run')}, {e.count} predicted: mean error {percent(e.mean_absolute)} (signed "
         f"{signed(e.mean_signed)}), median {percent(e.median_absolute)}"
     )
 
@@ -102,8 +103,9 @@ def remark_lines(made: Accuracy) -> Iterator[str]:
     if made.memory is not None:
         e = made.memory.errors
         yield (
-            f"memory of {e.count} runs: mean error {percent(e.mean_absolute)} (signed {signed(e.mean_signed)}); "
-            f"the upper end is at or above the measured peak in {percent(made.memory.at_or_above)}"
+            f"memory of {quantity(e.count, 'run')}: mean error {percent(e.mean_absolute)} "
+            f"(signed {signed(e.mean_signed)}); the upper end is at or above the measured peak in "
+            f"{percent(made.memory.at_or_above)}"
         )
     if made.inferred:
         listed = ", ".join(f"{name} of {count} runs" for name, count in made.inferred.items())
