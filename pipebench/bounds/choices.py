@@ -259,6 +259,7 @@ class _Shares:
             workspace_bytes=rows.workspace_bytes,
             fixed_bytes=rows.fixed_bytes,
             transient_bytes=none,
+            unit_bytes=none,
         )
         return self.formula.memory(content, "stage" if repeat else "none").peak(1)
 

@@ -80,6 +80,7 @@ def operator_bytes(problem: Problem) -> int:
             workspace_bytes=rows.workspace_bytes,
             fixed_bytes=rows.fixed_bytes,
             transient_bytes=none,
+            unit_bytes=none,
         )
         kept, again = _peaks(formula, content)
         least = np.minimum(least, rows.least(np.minimum(kept, again), operators))
@@ -99,7 +100,7 @@ def spread_bytes(problem: Problem) -> tuple[int, int]:
     replica. A parameter that several operators use counts for the first of them only: if that one runs
     plainly its stage holds the parameter once whoever shares it, else it holds what its alternative says. So
     an alternative of an operator counts nothing where an earlier one uses just the same parameters.
-    Pinned replicas each hold a copy, optimizer state sharded by zero1 at least one among them. Some device
+    Pinned replicas each hold a copy, of what they share out (zero1, zero3) at least one among them. Some device
     holds at least the mean.
 
     sample: take a last operator z and a micro-batch of its stage. When its forward ends, the forwards of all
@@ -155,8 +156,9 @@ def state_of_ways(regime: Regime, counted: IntArray, rows: Ways, replicas: int) 
     # Bytes for each byte of weights, from those of ELEMENT bytes of them: a whole element in any precision.
     each = _state_of_a_byte(replace(regime, optimizer="none"))
     optimizer = _state_of_a_byte(regime) - each
-    optimizer *= 1 if regime.optimizer_sharding == "zero1" else replicas
-    total = rows.devices * (replicas * (each * counted + rows.fixed_bytes) + optimizer * counted)
+    optimizer *= 1 if regime.shards_optimizer else replicas
+    each *= 1 if regime.shards_weights else replicas
+    total = rows.devices * (each * counted + replicas * rows.fixed_bytes + optimizer * counted)
     return np.asarray(total, np.float64)
 
 
@@ -190,7 +192,7 @@ def _state_of_a_byte(regime: Regime) -> float:
 def _live_of_a_byte(regime: Regime) -> float:
     """Lower bound on the live bytes for each saved byte of a micro-batch, besides those that every stage has."""
     formula = Formula(regime, 1)
-    saved, nothing = (_peaks(formula, Holdings(0, saved, 0, 0, 0, 0, 0)) for saved in (ELEMENT, 0))
+    saved, nothing = (_peaks(formula, Holdings(0, saved, 0, 0, 0, 0, 0, 0)) for saved in (ELEMENT, 0))
     return min(some - none for some, none in zip(saved, nothing, strict=True)) / ELEMENT
 
 

@@ -99,7 +99,7 @@ def _on(problem: Problem, costs: DeviceCosts) -> Ways:
     for position, operator in enumerate(costs.operators):
         offered = (None, *(a for a in operator.alternatives if pinned in (None, a.tensor_parallel)))
         rows += [(position, operator, a) for a in offered if permits(layers, graph.operators[position], a)]
-    own = [sum(graph.parameter_bytes[name] for name in set(operator.parameters)) for operator in graph.operators]
+    own = graph.weight_bytes
     timed = [operator if alternative is None else alternative for _, operator, alternative in rows]
     plain = [operator for _, operator, _ in rows]
     none = (0.0,) * len(costs.micro_batches)

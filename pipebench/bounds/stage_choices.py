@@ -1,6 +1,6 @@
 """What a run of consecutive operators costs as one stage, in every way to run it: a row for each run and way."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from functools import cached_property
 
@@ -12,6 +12,7 @@ from pipebench.costs.intervals import Intervals, touching
 from pipebench.costs.messages import ring_level, slowest
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import IntArray, whole_bytes
+from pipebench.domain.cluster import LinkLevel
 from pipebench.domain.problem import Problem
 from pipebench.domain.profile import Alternative
 from pipebench.domain.recomputation import Recompute, permits
@@ -46,7 +47,7 @@ class Line:
         one gain nothing in sync either.
         """
         pins, size = self.problem.pins, self.problem.cluster.size
-        sharded = self.problem.regime.optimizer_sharding == "zero1"
+        sharded = self.problem.regime.shards_optimizer
         runs = self.problem.mini_batch // micro_batch
         seen: set[tuple[bool, int, int]] = set()
         for replicas in range(1, size + 1):
@@ -148,13 +149,16 @@ class Line:
                     leader = [new if each == old else each for each in leader]
         amounts = np.full(len(graph.operators), FAR, np.int64)
         uses: list[list[int]] = [[] for _ in graph.operators]
-        for operator, described in enumerate(graph.operators):
-            own = sum(graph.parameter_bytes[name] for name in set(described.parameters))
-            least = min(own if way is None else way.parameter_bytes for way in ways[operator])
+        for operator, least in enumerate(self._unit_bytes(ways)):
             amounts[leader[operator]] = min(int(amounts[leader[operator]]), least)
             uses[leader[operator]].append(self.place[operator])
         placed = touching(self.places, [sorted(each) for each in uses], [-1] * len(uses))
         return placed.sums(np.where(amounts == FAR, 0, amounts))
+
+    def _unit_bytes(self, ways: Sequence[Sequence[Alternative | None]]) -> list[int]:
+        """The least weights of each operator on a device."""
+        every = zip(self.problem.profile.graph.weight_bytes, ways, strict=True)
+        return [min(own if way is None else way.parameter_bytes for way in each) for own, each in every]
 
     def _update_ns(self, replicas: int, degree: int, as_layers: bool) -> IntArray:
         """The least update of each run, on the innermost levels that its devices can span."""
@@ -163,16 +167,26 @@ class Line:
             parameters = self._parameter_bytes(degree, as_layers)
             reduced = np.zeros_like(parameters)
             if replicas > 1:
-                cluster, spreads = self.problem.cluster, self.problem.regime.spreads_rings
-                level = ring_level(cluster, 0, degree * replicas - 1, degree, spreads)
-                reduced = self.formula.reduce_ns(level, parameters, replicas)
+                reduced = self.formula.reduce_ns(self._ring(replicas, degree), parameters, replicas)
             self._updates[key] = self.formula.update_ns(reduced, parameters, replicas)
         return self._updates[key]
 
+    def _ring(self, replicas: int, degree: int) -> LinkLevel:
+        """The innermost links that the replicas of a stage can span."""
+        cluster, spreads = self.problem.cluster, self.problem.regime.spreads_rings
+        return ring_level(cluster, 0, degree * replicas - 1, degree, spreads)
+
+    def _exchange_ns(self, choice: Choice) -> tuple[IntArray, IntArray]:
+        """The least that the replicas of each run exchange beside a forward and a backward."""
+        if choice.replicas == 1 or not self.problem.regime.shards_weights:
+            none = np.zeros_like(self._runs, np.int64)
+            return none, none
+        parameters = self._parameter_bytes(choice.degree, choice.as_layers)
+        return self.formula.exchange_ns(self._ring(choice.replicas, choice.degree), parameters, choice.replicas)
+
     def _live(self, choice: Choice, samples: int) -> IntArray:
         """The most live micro-batches of each run as a stage."""
-        sharded = self.problem.regime.optimizer_sharding == "zero1"
-        replicas = choice.replicas if sharded else 1
+        replicas = choice.replicas if self.problem.regime.shards_optimizer else 1
         key = samples, replicas, choice.degree, choice.recompute, choice.as_layers
         if key not in self._most_live:
             self._most_live[key] = self._live_of(choice, samples, replicas)
@@ -195,6 +209,9 @@ class Line:
             workspace_bytes=intervals.largest(terms.workspace_bytes),
             fixed_bytes=intervals.of_operators(fixed),
             transient_bytes=np.zeros_like(parameters),
+            unit_bytes=intervals.largest(
+                np.array(self._unit_bytes(ways) if replicas > 1 else 0 * fixed, np.int64)
+            ),
         )
         live = self.formula.memory(content, choice.recompute).most_live(self.problem.cluster.memory_bytes)
         return np.minimum(live, MANY)
@@ -233,7 +250,9 @@ class Line:
         update = self._update_ns(choice.replicas, choice.degree, choice.as_layers)[first, end]
         of_both, of_crossing = both - forward - backward, crossing - forward - input_gradient
         compute = forward, backward, backward - input_gradient
-        times = self.formula.times(compute, update, micro_batch, choice.turns, choice.recompute)
+        there, back = self._exchange_ns(choice)
+        exchange = there[first, end], back[first, end]
+        times = self.formula.times(compute, update, micro_batch, choice.turns, choice.recompute, exchange)
         forward, backward = times.forward, times.backward
         input_gradient = backward - times.weight_gradient
         both, crossing = forward + backward + of_both, forward + input_gradient + of_crossing

@@ -201,22 +201,25 @@ def plan_part(problem: Problem, plan: Plan, schedule: Schedule) -> dict[str, Any
 def compute_ns(model: CostModel, plan: Plan, stage: Stage) -> tuple[list[list[int]], list[int]]:
     """Forward, backward and weight gradient of a micro-batch: of each operator, and what the stage adds.
 
-    Operators that are split over devices share collectives: their stage states its sums alone.
+    Operators that are split over devices share collectives: their stage states its sums alone. Replicas that share
+    out weights exchange them beside all operators: the stage adds what is longer than these.
     """
+    each = [[0, 0, 0] for _ in stage.operators]
     if not is_sharded(stage):
         times = model.times_on(model.problem.cluster.devices[stage.devices[0]])
         samples, index = model.local_samples(stage), model.graph.index
         choices = stage.choice or ("",) * len(stage.operators)
-        each = [
-            times.choice_ns(index[name], way, samples) for name, way in zip(stage.operators, choices, strict=True)
-        ]
-        return [list(row) for row in each], [0, 0, 0]
+        named = zip(stage.operators, choices, strict=True)
+        each = [list(times.choice_ns(index[name], way, samples)) for name, way in named]
+        if not model.problem.regime.shards_weights:
+            return each, [0, 0, 0]
     whole = model.stage_times(stage, plan)
     backward = whole.backward - (whole.forward if stage.recompute == "stage" else 0)
     if model.problem.regime.mode == "async":
         lanes = stage.turns * plan.all_pipelines
         backward -= model.formula.update_share_ns(model.update_ns(stage, plan), stage.micro_batch, lanes)
-    return [[0, 0, 0] for _ in stage.operators], [whole.forward, backward, min(whole.weight_gradient, backward)]
+    sums = whole.forward, backward, min(whole.weight_gradient, backward)
+    return each, [total - sum(column) for total, column in zip(sums, zip(*each, strict=True), strict=True)]
 
 
 def _hidden_ns(model: CostModel, plan: Plan, schedule: Schedule) -> list[list[Any]]:

@@ -39,6 +39,7 @@ class Holdings(Generic[Amount]):
     workspace_bytes: scratch memory of the operator that needs the most.
     fixed_bytes: what alternatives hold permanently besides weights.
     transient_bytes: what an alternative holds while a micro-batch is live; the largest of the stage.
+    unit_bytes: weights of the operator that has the most, where replicas share them out; else 0.
     """
 
     state_bytes: Amount
@@ -48,6 +49,7 @@ class Holdings(Generic[Amount]):
     workspace_bytes: Amount
     fixed_bytes: Amount
     transient_bytes: Amount
+    unit_bytes: Amount
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,7 @@ class Memory(Generic[Amount]):
     per_micro_batch: bytes for each live micro-batch.
     while_live: bytes while at least one micro-batch is live: in sync the transfer buffers; where the stage
     recomputes also one full set of activations.
-    workspace: scratch memory of the running operator.
+    workspace: scratch memory of the running operator, and weights that are gathered for it.
     """
 
     held: Amount
@@ -158,23 +160,44 @@ class Formula:
         """The all-reduce over the replicas of the gradients of `parameter_bytes` of weights, in ns.
 
         Where a framework's step is priced, gradients are sent at their own precision, else at that of the weights.
+        With zero1 such a step scatters gradients and gathers weights, the two halves of the ring, each at its own
+        precision. With zero3 this is a part of each micro-batch (`exchange_ns`) and takes nothing here.
         """
-        sent = parameter_bytes if self.regime.step is None else self.gradient_bytes(parameter_bytes)
+        if self.regime.shards_weights:
+            return 0 * parameter_bytes
+        if self.regime.step is None:
+            return self.all_reduce_ns(level, parameter_bytes, replicas)
+        sent = self.gradient_bytes(parameter_bytes)
+        if self.regime.shards_optimizer:
+            sent = whole_bytes((sent + parameter_bytes) / 2)
         return self.all_reduce_ns(level, sent, replicas)
+
+    def exchange_ns(self, level: LinkLevel, parameter_bytes: Amount, replicas: int) -> tuple[Amount, Amount]:
+        """What the replicas exchange beside the forward and the backward of a micro-batch with zero3, in ns.
+
+        The forward gathers `parameter_bytes` of weights, the backward gathers them again and scatters their
+        gradients (Zhao et al. 2023, PyTorch FSDP, section 3). Each is half of a ring. Both are 0 without zero3.
+        """
+        if not self.regime.shards_weights:
+            return 0 * parameter_bytes, 0 * parameter_bytes
+        gathered = (self.all_reduce_ns(level, parameter_bytes, replicas) + 1) // 2
+        scattered = (self.all_reduce_ns(level, self.gradient_bytes(parameter_bytes), replicas) + 1) // 2
+        return gathered, gathered + scattered
 
     def update_ns(self, reduce_ns: Amount, parameter_bytes: "Amount | int" = 0, replicas: int = 1) -> Amount:
         """The time of the update that a stage runs once a mini-batch, in ns.
 
         reduce_ns: the all-reduce of its gradients. parameter_bytes: of weights on one device of the stage.
         Where the problem prices a framework's step, the backward hides a share of the all-reduce (rounded
-        half-even). The optimizer passes over the elements that the device updates (with zero1 a share), and a few
-        times over all gradients that it holds. In sync alone.
+        half-even). The optimizer passes over the elements that the device updates (with zero1 and zero3 a share),
+        and a few times over all gradients that it holds (with zero3 a share). In sync alone.
         """
         step = self.regime.step
         if step is None or self.regime.mode == "async":
             return reduce_ns
-        sharers = replicas if self.regime.optimizer_sharding == "zero1" else 1
-        each_s = step.optimizer_s_per_element / sharers + step.gradient_s_per_element
+        updated = replicas if self.regime.shards_optimizer else 1
+        reduced = replicas if self.regime.shards_weights else 1
+        each_s = step.optimizer_s_per_element / updated + step.gradient_s_per_element / reduced
         elements = parameter_bytes / ELEMENT_BYTES[self.regime.precision]
         return self.exposed_reduce_ns(reduce_ns) + nanoseconds(elements * each_s)
 
@@ -205,17 +228,22 @@ class Formula:
         micro_batch: int,
         lanes: int,
         recompute: Recompute,
+        exchange_ns: "tuple[Amount, Amount] | tuple[int, int]" = (0, 0),
     ) -> Times[Amount]:
         """Times of one micro-batch of a stage.
 
         compute_ns: forward, backward and weight gradient, summed over the operators.
         lanes: how many lanes share the micro-batches of a mini-batch.
         recompute: with `stage` the backward runs the forward again.
+        exchange_ns: what replicas exchange beside the forward and the backward (`exchange_ns`), on a stream of its
+        own that runs ahead of the computation: the longer of both counts.
         In async each backward is followed by its share of the update.
         """
         forward, backward, weight_gradient = compute_ns
         if recompute == "stage":
             backward = backward + forward
+        if self.regime.shards_weights:
+            forward, backward = _larger(forward, exchange_ns[0]), _larger(backward, exchange_ns[1])
         if self.regime.mode == "async":
             backward = backward + self.update_share_ns(update_ns, micro_batch, lanes)
             update_ns = 0 * update_ns
@@ -226,17 +254,30 @@ class Formula:
 
         sync: 1 version + 1 gradient. async: 2 versions + 1 gradient (MadPipe section 4.1: 3W).
         The gradient has the regime's gradient precision.
-        With zero1 the optimizer state is sharded over `replicas`, the replicas in all copies.
+        With zero1 the optimizer state is sharded over `replicas`, the replicas in all copies; with zero3 all is.
         """
         regime = self.regime
         versions = 1 if regime.mode == "sync" else 2
         each = STATE_BYTES[regime.optimizer]
         if regime.optimizer != "none" and regime.precision != "fp32":
             each += MASTER_BYTES
-        sharers = replicas if regime.optimizer_sharding == "zero1" else 1
         elements = parameter_bytes / ELEMENT_BYTES[regime.precision]
-        gradient = self.gradient_bytes(parameter_bytes)
-        return versions * parameter_bytes + gradient + whole_bytes(elements * each / sharers)
+        whole = versions * parameter_bytes + self.gradient_bytes(parameter_bytes)
+        if regime.shards_weights:
+            return whole_bytes((whole + elements * each) / replicas)
+        return whole + whole_bytes(elements * each / (replicas if regime.shards_optimizer else 1))
+
+    def gathered_bytes(self, unit_bytes: Amount) -> Amount:
+        """Bytes that a device holds of what its replicas share, while a task runs. unit_bytes: of one operator.
+
+        The weights of the operator that runs and of the next one, and one gradient that is not scattered yet: as
+        it is computed, and once more where it is scattered at another precision.
+        """
+        if not self.regime.shards_weights:
+            return 0 * unit_bytes
+        sent = self.gradient_bytes(unit_bytes)
+        same = self.regime.gradient_precision in (None, self.regime.precision)
+        return 2 * unit_bytes + sent if same else 3 * unit_bytes + sent
 
     def memory(self, content: Holdings[Amount], recompute: Recompute) -> Memory[Amount]:
         """Memory of one device of a stage.
@@ -253,7 +294,8 @@ class Formula:
             held = held + content.buffer_bytes
         else:
             while_live = while_live + content.buffer_bytes
-        return Memory(held, self.live_bytes(kept), while_live, content.workspace_bytes)
+        workspace = content.workspace_bytes + self.gathered_bytes(content.unit_bytes)
+        return Memory(held, self.live_bytes(kept), while_live, workspace)
 
     def live_bytes(self, kept_bytes: Bytes) -> Bytes:
         """Bytes that a stage holds for each live micro-batch. kept_bytes: what its operators keep of one."""
@@ -261,7 +303,7 @@ class Formula:
 
     def every_stage(self, replicas: int = 1, recompute: Recompute = "none") -> Memory[int]:
         """The memory of a stage without content: what every stage holds."""
-        return self.memory(Holdings(self.state_bytes(0, replicas), 0, 0, 0, 0, 0, 0), recompute)
+        return self.memory(Holdings(self.state_bytes(0, replicas), 0, 0, 0, 0, 0, 0, 0), recompute)
 
 
 def _unless_empty(amount: Amount, value: Amount) -> Amount:
@@ -284,6 +326,12 @@ def _share_of(amount: Amount, share: float) -> Amount:
         hidden: IntArray = np.rint(share * amount).astype(np.int64)
         return hidden
     return round(share * amount)
+
+
+def _larger(one: Amount, other: "Amount | int") -> Amount:
+    if isinstance(one, np.ndarray):
+        return np.maximum(one, other)
+    return max(one, other)
 
 
 def _smaller(one: Amount, other: Amount) -> Amount:

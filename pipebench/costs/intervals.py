@@ -191,6 +191,11 @@ class Intervals:
                 np.maximum.accumulate(most[first:], out=table[first, first + 1 :])
         return table
 
+    @cached_property
+    def _largest_weights(self) -> IntArray:
+        """Weights of the operator of each interval that has the most, [i, j]."""
+        return self.largest(np.array(self.graph.weight_bytes, np.int64))
+
     def compute_ns(self, terms: Terms) -> tuple[IntArray, IntArray, IntArray]:
         """Forward, backward and weight-gradient ns of each interval, for `Formula.times`, [i, j]."""
         return (
@@ -203,7 +208,7 @@ class Intervals:
         """The content of each interval as a stage of plain operators, for `Formula.memory`, indexed [i, j].
 
         recompute: whether stages may recompute. Without it the inputs are left at 0.
-        The state of the weights is left at 0, because it depends on the replicas (`with_state`).
+        State and gathered weights are left at 0, because they depend on the replicas (`with_state`).
         """
         none = np.zeros((1, 1), np.int64)
         inputs = (
@@ -217,11 +222,16 @@ class Intervals:
             workspace_bytes=self.largest(terms.workspace_bytes),
             fixed_bytes=none,
             transient_bytes=none,
+            unit_bytes=none,
         )
 
     def with_state(self, content: Holdings[IntArray], formula: Formula, replicas: int) -> Holdings[IntArray]:
         """The same content with the state of each interval's weights.
 
-        replicas: they share the state where it is sharded.
+        replicas: they share the state, or the weights as well, where these are sharded.
         """
-        return replace(content, state_bytes=formula.state_bytes(self.parameter_bytes, replicas))
+        return replace(
+            content,
+            state_bytes=formula.state_bytes(self.parameter_bytes, replicas),
+            unit_bytes=self._largest_weights if replicas > 1 else content.unit_bytes,
+        )

@@ -8,7 +8,7 @@ from pipebench.costs.formula import Formula, Holdings, StageMemory, StageTimes
 from pipebench.costs.messages import Message, level_between, messages, ring_level
 from pipebench.costs.placement import in_place
 from pipebench.costs.quantise import whole_bytes
-from pipebench.costs.sharded_stage import ShardedStage, is_sharded, refuse_alternatives
+from pipebench.costs.sharded_stage import Levels, ShardedStage, is_sharded, refuse_alternatives
 from pipebench.costs.terms import PlainTerms, Terms
 from pipebench.domain.cluster import LinkLevel
 from pipebench.domain.graph import OperatorGraph
@@ -72,8 +72,14 @@ class CostModel:
         """
         refuse_alternatives(stage)
         lanes = stage.turns * (1 if plan is None else plan.all_pipelines)
-        update_ns = self.update_ns(stage, plan)
-        return self.formula.times(self._compute_ns(stage), update_ns, stage.micro_batch, lanes, stage.recompute)
+        return self.formula.times(
+            self._compute_ns(stage),
+            self.update_ns(stage, plan),
+            stage.micro_batch,
+            lanes,
+            stage.recompute,
+            self._exchange_ns(stage, plan),
+        )
 
     def update_ns(self, stage: Stage, plan: Plan | None = None) -> int:
         """The time of the update that the stage runs once a mini-batch, in ns, in both regimes."""
@@ -164,6 +170,15 @@ class CostModel:
         once.
         Gradients of split operators are also reduced over the devices of a replica that hold the same weights.
         """
+        replicas, level = self._ring(stage, plan)
+        if is_sharded(stage):
+            return self._sharded_stage(stage).all_reduce_ns(self.formula, replicas, level)
+        if replicas == 1:
+            return 0
+        return self.formula.reduce_ns(level(stage.tensor_parallel), self.parameter_bytes(stage), replicas)
+
+    def _ring(self, stage: Stage, plan: Plan | None) -> tuple[int, Levels]:
+        """The replicas of the stage in all pipelines and copies, and the links between them by number of rings."""
         replicas = stage.data_parallel * (1 if plan is None else plan.all_pipelines)
         devices = stage.devices
         if plan is not None and plan.pipelines > 1:
@@ -175,11 +190,42 @@ class CostModel:
         def level(rings: int) -> LinkLevel:
             return ring_level(self.problem.cluster, lowest, highest, rings, self.problem.regime.spreads_rings)
 
+        return replicas, level
+
+    def _exchange_ns(self, stage: Stage, plan: Plan | None) -> tuple[int, int]:
+        """What replicas that share out weights exchange in a forward and in a backward (`Formula.exchange_ns`).
+
+        Split operators whose weights several devices of a replica hold share them out over these as well.
+        """
+        if not self.problem.regime.shards_weights:
+            return 0, 0
+        replicas, level = self._ring(stage, plan)
+        sharers = {1: self.parameter_bytes(stage)}
         if is_sharded(stage):
-            return self._sharded_stage(stage).all_reduce_ns(self.formula, replicas, level)
+            sharers = dict(self._sharded_stage(stage).weights())
+        each = [
+            self.formula.exchange_ns(level(max(1, stage.tensor_parallel // held)), local, replicas * held)
+            for held, local in sharers.items()
+            if replicas * held > 1
+        ]
+        return sum(there for there, _ in each), sum(back for _, back in each)
+
+    def _unit_bytes(self, stage: Stage, replicas: int) -> int:
+        """Weights of the operator that has the most, on one device, where replicas share them out."""
+        if not self.problem.regime.shards_weights:
+            return 0
+        if is_sharded(stage):
+            return self._sharded_stage(stage).largest_bytes(replicas)
         if replicas == 1:
             return 0
-        return self.formula.reduce_ns(level(stage.tensor_parallel), self.parameter_bytes(stage), replicas)
+        graph, costs = self.graph, self._costs(stage)
+        chosen = zip(stage.operators, stage.choice or ("",) * len(stage.operators), strict=True)
+        return max(
+            costs[graph.index[name]].alternative(identifier).parameter_bytes
+            if identifier
+            else graph.weight_bytes[graph.index[name]]
+            for name, identifier in chosen
+        )
 
     def _sharded_stage(self, stage: Stage) -> ShardedStage:
         return ShardedStage(self.graph, stage, self.local_samples(stage), self.problem.cluster)
@@ -234,6 +280,7 @@ class CostModel:
                 transient_bytes=max(
                     (whole_bytes(each.transient_bytes_per_sample * samples) for each in chosen), default=0
                 ),
+                unit_bytes=self._unit_bytes(stage, replicas),
             ),
             stage.recompute,
         )

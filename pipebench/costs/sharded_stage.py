@@ -126,6 +126,18 @@ class ShardedStage:
             groups[devices] = groups.get(devices, 0) + local
         return groups
 
+    def largest_bytes(self, replicas: int) -> int:
+        """Weights on each device of the operator that has the most of those that several devices hold."""
+        each = []
+        for operator, split, _ in self._each():
+            held = [
+                _rounded_up(self.graph.parameter_bytes[name] * held_share(operator, name, split, self.samples))
+                for name in set(operator.parameters)
+                if replicas * sharers(operator, name, split) > 1
+            ]
+            each.append(sum(held))
+        return max(each)
+
     def weight_state(self, formula: Formula, replicas: int) -> int:
         """Bytes of weights, gradients and optimizer state on each device. replicas: those of all pipelines and
         copies.

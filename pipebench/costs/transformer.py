@@ -17,8 +17,11 @@ LANGUAGE_KINDS = (EMBEDDING, POSITIONS, LAYER, NORM, HEAD)
 
 STATISTIC_BYTES = 4
 LOGIT_BYTES = 4
-"""The loss computes in fp32 and keeps its logits so (Korthikanti et al. 2022, section 4.3)."""
+"""The loss computes in fp32 and keeps its logits so (Korthikanti et al. 2022, section 4.3). Frameworks whose loss
+keeps more at a time say so (`Framework.logit_bytes`)."""
 MASK_BYTES = 1
+SPLIT_BY_INPUT = ("out", "down")
+"""Products that tensor parallelism splits by their inputs; all others of a layer by their outputs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,22 @@ class LayerShape:
         return tuple(made)
 
     @property
+    def linears(self) -> tuple[Product, ...]:
+        """The same products where queries, keys, values and the branches have one each, in the order in which they
+        run (torchtitan: wq, wk, wv, wo, w1, w3, w2).
+        """
+        s, h = float(self.sequence), self.hidden
+        up = Product("up", s * self.active, h, self.ffn, self.experts)
+        return (
+            Product("query", s, h, self.queries),
+            Product("key", s, h, self.keys),
+            Product("value", s, h, self.keys),
+            Product("out", s, self.queries, h),
+            *(up,) * self.branches,
+            Product("down", s * self.active, self.ffn, h, self.experts),
+        )
+
+    @property
     def core_flops(self) -> float:
         """Scores and the weighted sum of values; under a causal mask half of them."""
         whole = 4.0 * self.sequence * self.sequence * self.queries
@@ -119,6 +138,7 @@ class LayerShape:
         *,
         scores: bool = False,
         sequence_split: bool = True,
+        keeps_gathered: bool = False,
         narrow_bytes: int | None = None,
     ) -> float:
         """What the forward keeps on one of `ways` devices for one sample.
@@ -130,6 +150,8 @@ class LayerShape:
         scores: attention keeps its softmax, the mask and the result of its dropout (their 5 a s^2) in place of the
         row sums.
         sequence_split: what lies outside the products is split over the sequence; else each device keeps it whole.
+        keeps_gathered: what the first products read is kept as they read it, with the whole sequence; else it is
+        gathered again in the backward.
         narrow_bytes: of an element of what the products read, where they run and keep it in another precision than
         the rest. The context is then kept twice: attention's backward reads it as it was made.
         """
@@ -143,9 +165,25 @@ class LayerShape:
         inside = element_bytes * (states + inner) + self.heads * (softmax if scores else STATISTIC_BYTES)
         inside -= less * self.active * self.ffn - (narrow_bytes or 0) * self.queries
         if sequence_split:
-            return self.sequence * (around + inside) / ways
+            whole = 2 * (element_bytes - less) * self.hidden if keeps_gathered else 0
+            return self.sequence * (whole + (around - whole + inside) / ways)
         # The inputs of the first products are whole on each device, as the norms' are.
         return self.sequence * (around + inside / ways)
+
+    def checkpoint_bytes(self, element_bytes: int, ways: int = 1, *, sequence_split: bool = True) -> float:
+        """What a checkpoint that keeps results of operators keeps on one of `ways` devices for one sample.
+
+        The layer's input, the result and the row sums of attention, the results of every second product, and with
+        tensor parallelism what both reduce-scatters leave. Products that are split by input leave their results
+        whole on each device.
+        """
+        share = ways if sequence_split else 1
+        around = self.hidden / share + (2 * self.hidden / share if ways > 1 else 0)
+        inside = self.queries / ways
+        for each in self.linears[::2]:
+            inside += each.rows / self.sequence * each.outer / (1 if each.name in SPLIT_BY_INPUT else ways)
+        row_sums = STATISTIC_BYTES * self.heads / ways
+        return self.sequence * (element_bytes * (around + inside) + row_sums)
 
 
 def layer_shape(operator: Operator) -> LayerShape:

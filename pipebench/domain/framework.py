@@ -12,6 +12,11 @@ Attention = Literal["flash", "unfused", "selective"]
 `selective`: the same, and the backward runs attention's core again (Korthikanti et al. 2022, section 5)."""
 
 
+Checkpoints = Literal["core", "products"]
+"""What selective checkpointing does. `core`: attention's core runs again, the rest of a layer is kept. `products`:
+the results of every second product and of attention are kept, the rest of a layer runs again."""
+
+
 class Framework(Value, frozen=True, kw_only=True):
     """Facts about a training framework. Each is the framework's, never a model's or a device's.
 
@@ -21,6 +26,8 @@ class Framework(Value, frozen=True, kw_only=True):
     and the random states are kept, in the backward these are set and the graph is built anew.
     skew_s: seconds for each further rank by which hosts reach an all-reduce apart from each other.
     attention: how attention runs where nobody says so.
+    flash_generation: of the FlashAttention whose kernels it runs where attention is fused.
+    selective: what its selective checkpointing keeps and runs again.
     sequence_parallel: whether norms and residuals are split over the tensor-parallel ranks.
     splits_messages: whether each tensor-parallel rank sends its share of what crosses between stages.
     keeps_narrow: whether products in fewer bits keep their inputs for the backward in as many, or in those of the
@@ -30,6 +37,10 @@ class Framework(Value, frozen=True, kw_only=True):
     reduce_overlap: share of the all-reduce of gradients that is hidden behind the backward.
     accumulate_bytes: moved for each weight element when a micro-batch's gradient is added to the earlier ones.
     loss_bytes: moved for each fp32 logit by the loss, forward and backward together.
+    logit_bytes: held for each logit of a micro-batch while its loss is computed, the gradient included.
+    split_logit_bytes: the same where tensor-parallel ranks share out the vocabulary.
+    keeps_gathered: whether what a layer's first products read is kept with the whole sequence by each rank, or
+    gathered again in the backward.
     context_bytes: of device memory before the first tensor: context, libraries, communicators.
     slack: share of the tensors' bytes that the allocator holds besides.
     sources: where the facts come from.
@@ -41,6 +52,8 @@ class Framework(Value, frozen=True, kw_only=True):
     rerun_s: float = 0.0
     skew_s: float = 0.0
     attention: Attention = "flash"
+    flash_generation: Literal[2, 3] = 3
+    selective: Checkpoints = "core"
     sequence_parallel: bool = True
     splits_messages: bool = True
     keeps_narrow: bool = False
@@ -49,6 +62,9 @@ class Framework(Value, frozen=True, kw_only=True):
     reduce_overlap: float = 0.0
     accumulate_bytes: float = 0.0
     loss_bytes: float = 64.0
+    logit_bytes: float = 4.0
+    split_logit_bytes: float = 4.0
+    keeps_gathered: bool = False
     context_bytes: int = 0
     slack: float = 0.0
     sources: tuple[str, ...] = ()
@@ -62,7 +78,15 @@ class Framework(Value, frozen=True, kw_only=True):
         for name in ("reduce_overlap", "slack"):
             share = getattr(self, name)
             require(0.0 <= share <= 1.0, f"{where}: {name} is {short(share)}, it must be in [0, 1]")
-        for name in ("optimizer_bytes", "gradient_passes", "accumulate_bytes", "loss_bytes", "context_bytes"):
+        for name in (
+            "optimizer_bytes",
+            "gradient_passes",
+            "accumulate_bytes",
+            "loss_bytes",
+            "logit_bytes",
+            "split_logit_bytes",
+            "context_bytes",
+        ):
             amount = getattr(self, name)
             require(0.0 <= amount < 2.0**62, f"{where}: {name} is {short(amount)}, it must not be negative")
 

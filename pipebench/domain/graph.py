@@ -169,6 +169,11 @@ class OperatorGraph(Value, frozen=True, kw_only=True):
         return {parameter.name: parameter.bytes for parameter in self.parameters}
 
     @cached_property
+    def weight_bytes(self) -> tuple[int, ...]:
+        """Bytes of the weights of each operator, in the order of `operators`; each parameter counts once."""
+        return tuple(sum(self.parameter_bytes[name] for name in set(each.parameters)) for each in self.operators)
+
+    @cached_property
     def producers(self) -> tuple[int, ...]:
         """For each tensor the position of its producer; -1 for an input of the model."""
         return tuple(-1 if t.producer is None else self.index[t.producer] for t in self.tensors)

@@ -13,7 +13,7 @@ from pipebench.domain.value import Value, digest, require, require_count
 
 RegimeMode = Literal["sync", "async"]
 Optimizer = Literal["adam", "sgd", "none"]
-OptimizerSharding = Literal["none", "zero1"]
+OptimizerSharding = Literal["none", "zero1", "zero3"]
 FIRST_FIELDS = (
     {"profile", "cluster", "mini_batch", "regime", "pins"}
     | {"mode", "precision", "gradient_precision", "optimizer", "optimizer_sharding"}
@@ -32,7 +32,9 @@ class Regime(Value, frozen=True, kw_only=True):
     gradient_precision: precision of the accumulated gradients; None: that of the weights.
     optimizer: state for each weight element: adam 8 bytes, sgd (momentum) 4, none 0; below fp32 another 4 for the
     master copy.
-    optimizer_sharding: with `zero1` the replicas of a stage share this state.
+    optimizer_sharding: with `zero1` the replicas of a stage share this state (Rajbhandari et al. 2020, section 5).
+    With `zero3`, fully sharded data parallelism, they share weights and gradients as well: each micro-batch
+    gathers the weights of the operators that run, and scatters their gradients, beside the computation.
     step: what a framework's step costs around the kernels; None: gradients are reduced by one ring, the update
     itself is free. It counts in sync; no framework of the table runs pipelines without a flush.
     """
@@ -43,6 +45,16 @@ class Regime(Value, frozen=True, kw_only=True):
     optimizer: Optimizer = "none"
     optimizer_sharding: OptimizerSharding = "none"
     step: StepCosts | None = None
+
+    @property
+    def shards_optimizer(self) -> bool:
+        """Whether the replicas of a stage share the optimizer's state."""
+        return self.optimizer_sharding != "none"
+
+    @property
+    def shards_weights(self) -> bool:
+        """Whether they share weights and gradients as well."""
+        return self.optimizer_sharding == "zero3"
 
     @property
     def spreads_rings(self) -> bool:

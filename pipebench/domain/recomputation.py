@@ -2,7 +2,8 @@
 
 none: the backward finds what the forward kept.
 selective: each layer keeps everything but what the core of its attention makes, which runs again (Korthikanti et
-al. 2022, section 5).
+al. 2022, section 5). Priced with torchtitan it is what that calls so: the results of attention and of every second
+product are kept.
 full: each layer keeps its input alone and runs again as a whole, as Megatron-LM's full recomputation of one layer.
 stage: each stage keeps its inputs alone and runs again as a whole.
 

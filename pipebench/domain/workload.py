@@ -176,7 +176,10 @@ class WorkloadSpec(Value, frozen=True, kw_only=True):
     ] = "none"
     optimizer_sharding: Annotated[
         OptimizerSharding,
-        Field("Share the optimizer state out over replicas", lands="regime.optimizer_sharding"),
+        Field(
+            "What replicas share out: the optimizer state (zero1), or weights and gradients too (zero3)",
+            lands="regime.optimizer_sharding",
+        ),
     ] = "none"
     framework: Annotated[
         str | None,

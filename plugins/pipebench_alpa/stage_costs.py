@@ -117,7 +117,7 @@ def _terms(problem: Problem, shape: LogicalShape, micro_batch: int) -> _ShapeTer
         each = operator.alternative(name) if name else None
         found.seconds[position] = sum(times.choice_ns(position, name, samples)[:2]) / NS_PER_S
         if each is None:
-            found.weights[position] = sum(graph.parameter_bytes[p] for p in graph.operators[position].parameters)
+            found.weights[position] = graph.weight_bytes[position]
         else:
             found.weights[position] = each.parameter_bytes
             found.fixed[position] = each.fixed_bytes
@@ -199,6 +199,7 @@ def suite_micro_batches(
         workspace_bytes=intervals.largest(plain.workspace_bytes),
         fixed_bytes=intervals.of_operators(terms.fixed),
         transient_bytes=intervals.largest(terms.transient),
+        unit_bytes=intervals.largest(terms.weights) if shape.data_parallel > 1 else np.zeros((1, 1), np.int64),
     )
     most = formula.memory(content, "none").most_live(limit_bytes)
     enough = most >= problem.mini_batch // micro_batch

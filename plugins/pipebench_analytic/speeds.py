@@ -4,6 +4,7 @@ Measured surfaces where the tables have the device (`kernels`), else peak rates 
 rows.
 """
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Literal, cast, get_args
@@ -21,6 +22,9 @@ from pipebench_analytic.kernels.speeds import KernelPrecision, KernelSpeeds, ker
 
 ROOFLINE_SHARE, ROWS_HALF, PRODUCT_S = 0.75, 128.0, 3e-6
 """Where no table has the device: share of the peak rate with endless rows, rows of half of it, the start."""
+HOPPER, FLASH_2_SHARE = ("H100", "H200"), 0.35
+"""Devices whose instructions FlashAttention-2 does not use, and the share of their peak rate that it reaches (Shah
+et al. 2024, FlashAttention-3, section 1)."""
 NETWORK_SHARE = 0.95
 """Share of a network's bandwidth that tensor-parallel ranks of several nodes reach; 0.6 to 0.95 was allowed."""
 
@@ -76,6 +80,8 @@ class Speeds:
         if layer_products and self._narrow is None:
             raise PipebenchError(f"device type {device.name!r} has no measured products in {layer_products}")
         self._attention = tables.fused_attention() if precision in ("fp16", "bf16") else None
+        second = framework.flash_generation == 2 and device.name.startswith(HOPPER)
+        self._attention_flops = FLASH_2_SHARE * self._peak if second else math.inf
         self._curves = None if tables.collectives is None else tables.collectives.curves
         self.launch_s, self.skew_s = framework.launch_s, framework.skew_s
         self.product_s = lru_cache(maxsize=None)(self._product_s)
@@ -110,13 +116,13 @@ class Speeds:
     def attention_s(
         self, samples: int, sequence: int, heads: float, kv_heads: float, head: int, causal: bool
     ) -> float:
-        """The forward of fused attention."""
+        """The forward of fused attention. The measured kernels are of the newest generation on the device."""
+        flops = 4.0 * samples * heads * sequence**2 * head / (2 if causal else 1)
         if self._attention is not None and causal:
             known = self._attention.seconds(samples, sequence, heads, kv_heads, head)
-            return float(known)
-        flops = 4.0 * samples * heads * sequence**2 * head / (2 if causal else 1)
+            return max(float(known), flops / self._attention_flops)
         moved = self._element_bytes * samples * sequence * head * (2 * heads + 2 * kv_heads)
-        return max(flops / (0.5 * self._peak), self.stream_s(moved)) + PRODUCT_S
+        return max(flops / min(0.5 * self._peak, self._attention_flops), self.stream_s(moved)) + PRODUCT_S
 
     def _all_reduce_s(self, size_bytes: float, ways: int) -> float:
         """An all-reduce over consecutive devices; in one node by its measured curve where there is one."""

@@ -12,7 +12,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from pipebench.costs.transformer import EMBEDDING, HEAD, LAYER, LOGIT_BYTES, NORM, LayerShape, layer_shape
+from pipebench.costs.transformer import (
+    EMBEDDING,
+    HEAD,
+    LAYER,
+    NORM,
+    SPLIT_BY_INPUT,
+    LayerShape,
+    Product,
+    layer_shape,
+)
 from pipebench.domain.framework import Attention, Framework
 from pipebench.domain.graph import Operator
 from pipebench.domain.profile import Alternative, OperatorCosts
@@ -61,14 +70,14 @@ class Pass:
 
 @dataclass
 class OperatorPasses:
-    """forward; inputs and weights: the two parts of the backward; core: of the forward, attention's core; again:
-    what the plain backward repeats of it.
+    """forward; inputs and weights: the two parts of the backward; selective: of the forward, what selective
+    checkpointing runs again; again: what the plain backward repeats of it.
     """
 
     forward: Pass
     inputs: Pass
     weights: Pass
-    core: Pass = field(default_factory=Pass)
+    selective: Pass = field(default_factory=Pass)
     again: Pass = field(default_factory=Pass)
 
     @property
@@ -118,7 +127,7 @@ class TrainingCosts:
     ) -> OperatorCosts:
         """Costs with an alternative for each degree, plain and recomputed. weight_bytes: of the whole operator.
 
-        selective: also with the core of attention recomputed alone.
+        selective: also as the framework's selective checkpointing runs it.
         """
         plain = self._seconds(operator, weight_bytes, 1, "none")
         kinds: tuple[Repeated, ...] = ("none", "full", "selective") if selective else ("none", "full")
@@ -182,7 +191,7 @@ class TrainingCosts:
             forward += Pass(host_s=self._framework.checkpoint_s)
             repeated = passes.forward + Pass(host_s=self._framework.rerun_s)
         if again == "selective" and self._attention != "selective":
-            repeated = passes.core
+            repeated = passes.selective
         backward = repeated + passes.backward
         backward_s = backward.seconds(speeds, ways)
         return (
@@ -251,25 +260,40 @@ class TrainingCosts:
         tokens, hidden = operator.dims["sequence"], operator.dims["hidden"]
         whole = float(size * tokens * hidden) / (ways if self._framework.sequence_parallel else 1)
         if operator.kind == HEAD:
-            return whole + LOGIT_BYTES * tokens * -(-operator.dims["vocab"] // ways)
+            return self._head_bytes(tokens, hidden, operator.dims["vocab"], ways)
         return whole if operator.kind == NORM else 0.0
+
+    def _head_bytes(self, tokens: int, hidden: int, vocab: int, ways: int) -> float:
+        """What the head and its loss hold for one sample."""
+        framework = self._framework
+        split = framework.sequence_parallel and not framework.keeps_gathered
+        read = self._element_bytes * tokens * hidden / (ways if split else 1)
+        each = framework.logit_bytes if ways == 1 else framework.split_logit_bytes
+        return read + each * tokens * -(-vocab // ways)
 
     def _layer_bytes(self, operator: Operator, ways: int, *, scores: bool) -> float:
         split = self._framework.sequence_parallel
         return layer_shape(operator).saved_bytes(
-            self._element_bytes, ways, scores=scores, sequence_split=split, narrow_bytes=self._narrow_bytes
+            self._element_bytes,
+            ways,
+            scores=scores,
+            sequence_split=split,
+            keeps_gathered=self._framework.keeps_gathered,
+            narrow_bytes=self._narrow_bytes,
         )
 
     def _kept_bytes(self, operator: Operator, ways: int, again: Repeated) -> float:
-        """The same where the backward runs the forward again: a layer's input, or all but attention's scores."""
+        """The same where the forward runs again: a layer's input, or what selective checkpointing keeps."""
         saved = self._saved_bytes(operator, ways)
         if operator.kind != LAYER or again == "none":
             return saved
-        if again == "selective":
+        shape, split = layer_shape(operator), self._framework.sequence_parallel
+        if again == "selective" and self._framework.selective == "core":
             return self._layer_bytes(operator, ways, scores=False)
-        shape = layer_shape(operator)
+        if again == "selective":
+            return shape.checkpoint_bytes(self._element_bytes, ways, sequence_split=split)
         whole = float(self._element_bytes * shape.sequence * shape.hidden)
-        return min(saved, whole / (ways if self._framework.sequence_parallel else 1))
+        return min(saved, whole / (ways if split else 1))
 
 
 def _where_any(seconds: tuple[float, ...]) -> tuple[float, ...]:
@@ -336,8 +360,21 @@ class _LayerKernels:
             Pass([*norms, *forward, *core, *residuals, *activation], reduces),
             Pass([*self._core_backward(), *self._products("inputs"), *back], reduces),
             Pass([*self._products("weights"), *self._accumulations()]),
-            Pass(core),
+            Pass(core) if self.framework.selective == "core" else self._between(norms, residuals, activation),
             again,
+        )
+
+    def _between(self, norms: list[float], residuals: list[float], activation: list[float]) -> Pass:
+        """What runs again where results of attention and of every second product are kept.
+
+        The layer's last residual is not run again: nothing reads it. Both gathers of the sequence are, which
+        together are an all-reduce.
+        """
+        products = [each for linear in self.shape.linears[1::2] for each in self._product(linear, "forward")]
+        rotated = [self.speeds.stream_s(2 * self._queries)]
+        crossing = float(self.element_bytes * self._tokens * self.shape.hidden)
+        return Pass(
+            [*norms, *rotated, *products, *residuals[:1], *activation], [crossing] if self.ways > 1 else []
         )
 
     @cached_property
@@ -345,20 +382,21 @@ class _LayerKernels:
         return self.element_bytes * self._tokens * self.shape.queries / self.ways
 
     def _products(self, part: str) -> list[float]:
-        found = []
-        for each in self.shape.products:
-            rows = max(1, round(self.samples * each.rows / each.copies))
-            share = self.ways if each.split else 1
-            by_output = each.name in ("qkv", "up")
-            inner = each.inner if by_output else each.inner // share
-            outer = each.outer // share if by_output else each.outer
-            m, n, k = {
-                "forward": (rows, outer, inner),
-                "inputs": (rows, inner, outer),
-                "weights": (inner, outer, rows),
-            }[part]
-            found += [self.speeds.layer_product_s(m, n, k)] * each.copies
-        return found
+        return [seconds for each in self.shape.products for seconds in self._product(each, part)]
+
+    def _product(self, each: Product, part: str) -> list[float]:
+        """Of each copy of a product."""
+        rows = max(1, round(self.samples * each.rows / each.copies))
+        share = self.ways if each.split else 1
+        by_input = each.name in SPLIT_BY_INPUT
+        inner = each.inner // share if by_input else each.inner
+        outer = each.outer if by_input else each.outer // share
+        m, n, k = {
+            "forward": (rows, outer, inner),
+            "inputs": (rows, inner, outer),
+            "weights": (inner, outer, rows),
+        }[part]
+        return [self.speeds.layer_product_s(m, n, k)] * each.copies
 
     def _accumulations(self) -> list[float]:
         """Each matrix' gradient is added to those of the micro-batches before."""

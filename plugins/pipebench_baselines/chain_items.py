@@ -67,20 +67,21 @@ class ItemCosts:
 
     @cached_property
     def workspace(self) -> int:
-        """The most that an operator needs while it runs, in bytes."""
+        """The most that an operator needs while it runs, in bytes, with what is gathered for it."""
         transient = 0.0
         for op, identifier in enumerate(self._way.choice):
             if identifier:
                 found = self._costs[op].alternative(identifier).transient_bytes_per_sample
                 transient = max(transient, found)
-        return max(each.workspace_bytes for each in self._costs) + int(transient * self._samples)
+        unit = max(map(self._weights, range(len(self._costs)))) if self._replicas > 1 else 0
+        scratch = max(each.workspace_bytes for each in self._costs) + self._formula.gathered_bytes(unit)
+        return scratch + int(transient * self._samples)
 
     def _weights(self, op: int) -> int:
         identifier = self._way.choice[op]
         if identifier:
             return self._costs[op].alternative(identifier).parameter_bytes
-        graph = self._model.graph
-        return sum(graph.parameter_bytes[name] for name in graph.operators[op].parameters)
+        return self._model.graph.weight_bytes[op]
 
     def _saved_bytes_of(self, op: int) -> int:
         identifier = self._way.choice[op]

@@ -31,7 +31,18 @@ def values_of(model: CostModel, sizes: Sequence[Size], recompute: bool) -> Value
     width = operators.shape[1] + 1
     parameters = np.zeros((len(graph.parameters), width), np.int64)
     parameters[:, -1] = [parameter.bytes for parameter in graph.parameters]
-    return Values(_wider(operators), parameters, _wider(received), _wider(sent), model.terms(1).workspace_bytes)
+    return Values(_wider(operators), parameters, _wider(received), _wider(sent), _scratch(model))
+
+
+def _scratch(model: CostModel) -> IntArray:
+    """Workspace of each operator. Where replicas share out weights, those of the operator and the most workspace:
+    together at least what any stage with it needs.
+    """
+    workspace = model.terms(1).workspace_bytes
+    if not model.problem.regime.shards_weights:
+        return workspace
+    gathered: IntArray = model.formula.gathered_bytes(np.array(model.graph.weight_bytes, np.int64))
+    return gathered + int(workspace.max())
 
 
 def _wider(table: IntArray) -> IntArray:
@@ -137,7 +148,7 @@ def _tables(
         update_ns = formula.update_ns(formula.reduce_ns(level, parameters, used), parameters, used)
         period[:, choice] += formula.update_share_ns(update_ns, micro_batch)
     none = np.zeros((1, 1), np.int64)
-    content = Holdings(state, saved, inputs, buffers, workspace[:, None], none, none)
+    content = Holdings(state, saved, inputs, buffers, workspace[:, None], none, none, none)
     memory = formula.memory(content, "stage" if recompute else "none")
     return StageCosts(
         micro_batch=micro_batch,

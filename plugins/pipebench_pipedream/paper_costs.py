@@ -42,7 +42,7 @@ def operator_units(model: CostModel, micro_batch: int) -> Units:
         sum(graph.tensors[tensor].forward_bytes_per_sample for tensor in made) * micro_batch
         for made in graph.outputs
     ]
-    held = [sum(graph.parameter_bytes[name] for name in operator.parameters) for operator in graph.operators]
+    held = graph.weight_bytes
     return Units(
         members=tuple((operator,) for operator in range(len(graph.operators))),
         successors=graph.successors,

@@ -172,8 +172,7 @@ class CostTables:
         for node, each in enumerate(offered):
             for position, alternative in enumerate(each):
                 if alternative is None:
-                    own = sum(graph.parameter_bytes[name] for name in graph.operators[node].parameters)
-                    weights[node, position] = own
+                    weights[node, position] = graph.weight_bytes[node]
                     keeps = self._operators[node].saved_bytes_per_sample
                 else:
                     weights[node, position] = alternative.parameter_bytes

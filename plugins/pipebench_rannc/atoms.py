@@ -179,6 +179,7 @@ class GroupCosts:
             workspace_bytes=whole.workspace,
             fixed_bytes=0,
             transient_bytes=0,
+            unit_bytes=0,
         )
         return formula.memory(content, "none").peak(1)
 

@@ -68,9 +68,7 @@ def operator_bytes(problem: Problem, micro_batch: int, count: Count) -> Operator
     operators = len(graph.operators)
     held, none = np.zeros(operators), np.zeros((2, operators))
     if count == "released":
-        weights = np.array(
-            [sum(graph.parameter_bytes[p] for p in op.parameters) for op in graph.operators], np.int64
-        )
+        weights = np.array(graph.weight_bytes, np.int64)
         saved: FloatArray = np.array([each.saved_bytes_per_sample for each in costs[1].operators]) * micro_batch
         held += formula.state_bytes(weights, 1) - formula.state_bytes(0, 1)
         held += formula.live_bytes(saved) - formula.live_bytes(0)

@@ -219,7 +219,7 @@ def _graphs() -> Iterator[Case]:
     yield Case("branches, one after the other", problem, ordered, gpipe(problem, ordered))
     flying = stages_plan([[0], [1], [2], [3, 4]], in_flight=[6, 6, 6, 6])
     yield Case("branches, in flight", problem, flying, gpipe(problem, flying))
-    for optimizer, sharding in (("adam", "none"), ("adam", "zero1"), ("sgd", "none")):
+    for optimizer, sharding in (("adam", "none"), ("adam", "zero1"), ("adam", "zero3"), ("sgd", "none")):
         kept = replace(problem, regime=Regime(mode="sync", optimizer=optimizer, optimizer_sharding=sharding))
         wide = stages_plan([[0, 1], [2, 3, 4]], micro_batch=2, replicas=[2, 2])
         yield Case(f"branches, {optimizer}, {sharding}", kept, wide, gpipe(kept, wide))

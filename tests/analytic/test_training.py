@@ -140,6 +140,70 @@ def test_what_is_kept_without_sequence_parallelism_is_kept_by_each_rank() -> Non
     assert whole == 10 * sh + (24 * sh + 5 * 32 * 2048**2) / 4
 
 
+LLAMA = LayerShape(sequence=8192, hidden=4096, heads=32, kv_heads=8, head=128, ffn=14336, branches=2)
+
+
+def test_every_second_product_runs_again_in_torchtitan() -> None:
+    """Of wq, wk, wv, wo, w1, w3, w2 the second, fourth and sixth: keys, the output and a branch."""
+    names = [(each.inner, each.outer) for each in LLAMA.linears]
+    assert names == [(4096, 4096), (4096, 1024), (4096, 1024), (4096, 4096), *[(4096, 14336)] * 2, (14336, 4096)]
+    titan = replace(load_framework("torchtitan"), launch_s=0.0)
+    operator = layer(4096, 32, 8192, branches=2, bias=0, dropout=0, vectors=1)
+    operator = replace(operator, dims=operator.dims | {"kv_heads": 8, "ffn": 14336})
+    made = training(titan, "flash", (2,), load_device("H100-SXM5-80GB")).costs(operator, 0, (), 0, selective=True)
+    speeds = Speeds(load_device("H100-SXM5-80GB"), "fp16", titan)
+    rows, hidden = 2 * 8192, 2 * 2 * 8192 * 4096  # a stream of bytes as wide as the layer
+    again_s = sum(speeds.layer_product_s(rows, n, 4096) for n in (1024, 4096, 14336))
+    again_s += speeds.stream_s(2 * 2 * hidden + 2 * hidden + 3 * hidden + 3 * 2 * rows * 14336)
+    way = made.alternative("selective")
+    assert way.backward_s[0] - made.backward_s[0] == pytest.approx(again_s, rel=1e-9)
+    assert way.forward_s == made.forward_s
+
+
+@pytest.mark.parametrize("ways", [1, 8])
+def test_selective_checkpoints_of_torchtitan_keep_results(ways: int) -> None:
+    """A token of Llama-3 8B in 16 bits: the layer's input, queries, values, attention's result, a branch, the
+    result of w2; with ranks a share of each, w2's whole, and what both reduce-scatters leave.
+    """
+    split = 4096 + 4096 + 1024 + 4096 + 14336 + (2 * 4096 if ways > 1 else 0)
+    assert LLAMA.checkpoint_bytes(2, ways) == 8192 * (2 * (split / ways + 4096) + 4 * 32 / ways)
+
+
+def test_gathered_inputs_are_kept_whole_where_a_framework_keeps_them() -> None:
+    """Those of the first products of both parts, 2 bytes each; one rank gathers nothing."""
+    more = LLAMA.saved_bytes(2, 8, keeps_gathered=True) - LLAMA.saved_bytes(2, 8)
+    assert more == 8192 * 2 * 2 * 4096 * 7 / 8
+    assert LLAMA.saved_bytes(2, 1, keeps_gathered=True) == LLAMA.saved_bytes(2, 1)
+    assert LLAMA.saved_bytes(2, 8, keeps_gathered=True, narrow_bytes=1) - LLAMA.saved_bytes(
+        2, 8, narrow_bytes=1
+    ) == (8192 * 2 * 4096 * 7 / 8)
+
+
+def test_the_loss_of_torchtitan_holds_copies_of_its_logits() -> None:
+    """Three in fp32, four where ranks share out the vocabulary; Megatron-LM's holds one."""
+    head = Operator(
+        name="head", kind=HEAD, dims={"sequence": 128, "hidden": 64, "vocab": 1024}, inputs=(), attributes={}
+    )
+    for name, alone, split in (("torchtitan", 12, 16), ("megatron", 4, 4)):
+        made = training(load_framework(name), "flash").costs(head, 0, (2,), 0)
+        read = 2 * 128 * 64
+        assert made.saved_bytes_per_sample == read + alone * 128 * 1024
+        kept = read if name == "torchtitan" else read / 2
+        way = next(each for each in made.alternatives if each.tensor_parallel == 2)
+        assert way.saved_bytes_per_sample == kept + split * 128 * 512
+
+
+def test_the_second_flash_attention_is_slow_on_hopper() -> None:
+    """35 % of the peak at most (Shah et al. 2024); as measured on other devices and by the third."""
+    sizes = (2, 8192, 32.0, 8.0, 128, True)
+    second, third = (replace(load_framework("torchtitan"), flash_generation=each) for each in (2, 3))
+    for name in ("H100-SXM5-80GB", "A100-SXM4-80GB"):
+        slow_s, fast_s = (Speeds(load_device(name), "bf16", each).attention_s(*sizes) for each in (second, third))
+        flops = 4 * 2 * 32 * 8192**2 * 128 / 2
+        assert slow_s == (pytest.approx(flops / (0.35 * 989e12)) if name.startswith("H100") else fast_s)
+        assert slow_s >= fast_s
+
+
 @pytest.mark.parametrize("ways", [1, 4])
 def test_products_in_eight_bits_keep_a_byte_of_what_they_read(ways: int) -> None:
     """Of the 34 bytes of Korthikanti et al. 2022, table 2: 2 for each of both first products' inputs and 8 for the

@@ -44,7 +44,7 @@ def problems(draw: st.DrawFn, mode: RegimeMode, most: int = 5, devices: int = 5,
         mode=mode,
         gradient_precision=draw(st.sampled_from([None, "bf16"])),
         optimizer=draw(st.sampled_from(["none", "adam"])),
-        optimizer_sharding=draw(st.sampled_from(["none", "zero1"])),
+        optimizer_sharding=draw(st.sampled_from(["none", "zero1", "zero3"])),
         step=draw(st.none() | steps()),
     )
     return replace(problem, regime=regime, overlap=draw(st.sampled_from([0.0, 0.0, 0.5, 1.0])))

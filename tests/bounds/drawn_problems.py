@@ -48,7 +48,7 @@ def problems(draw: st.DrawFn) -> Problem:
         mode=problem.regime.mode,
         gradient_precision=draw(st.sampled_from([None, "bf16"])),
         optimizer=draw(st.sampled_from(["none", "sgd", "adam"])),
-        optimizer_sharding=draw(st.sampled_from(["none", "zero1"])),
+        optimizer_sharding=draw(st.sampled_from(["none", "zero1", "zero3"])),
         step=draw(st.none() | steps()),
     )
     pins = Pins()

@@ -54,7 +54,7 @@ def varied(random: Random, problem: Problem, plan: Plan) -> tuple[Problem, Plan]
         mode="async" if plan.pipelines == 1 and random.random() < 0.4 else "sync",
         gradient_precision=random.choice([None, "bf16"]),
         optimizer=random.choice(["none", "sgd", "adam"]),
-        optimizer_sharding=random.choice(["none", "zero1"]),
+        optimizer_sharding=random.choice(["none", "zero1", "zero3"]),
         step=random.choice([None, step]),
     )
     by_name = {each.operator: each for each in operators}

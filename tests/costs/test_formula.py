@@ -40,7 +40,7 @@ def test_whole_bytes(amounts: list[float]) -> None:
 @pytest.mark.parametrize("optimizer", ["adam", "sgd", "none"])
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @pytest.mark.parametrize("gradient", [None, "fp32", "bf16"])
-@pytest.mark.parametrize("sharding", ["none", "zero1"])
+@pytest.mark.parametrize("sharding", ["none", "zero1", "zero3"])
 def test_weight_states(
     mode: RegimeMode, optimizer: Optimizer, precision: Precision, gradient: Precision | None, sharding: str
 ) -> None:
@@ -58,11 +58,11 @@ def test_weight_states(
         assert states.tolist() == [formula.state_bytes(b, replicas) for b in amounts]
 
 
-amounts7 = st.lists(st.integers(0, 10**12), min_size=7, max_size=7)
+holdings = st.lists(st.integers(0, 10**12), min_size=8, max_size=8)
 
 
 @given(
-    st.lists(amounts7, min_size=1, max_size=5),
+    st.lists(holdings, min_size=1, max_size=5),
     st.sampled_from(["sync", "async"]),
     st.sampled_from(["none", "stage"]),
 )

@@ -82,7 +82,7 @@ def split_stage(devices: int, a: dict[str, int], b: dict[str, int], replicas: in
 
 
 @pytest.mark.parametrize("devices", [2, 4, 8])
-@pytest.mark.parametrize("sharded_by", ["none", "zero1"])
+@pytest.mark.parametrize("sharded_by", ["none", "zero1", "zero3"])
 def test_samples_split_over_devices_cost_what_replicas_cost(devices: int, sharded_by: str) -> None:
     problem = problem_on(devices, sharded_by, latency_s=3e-9)
     model = CostModel(problem)

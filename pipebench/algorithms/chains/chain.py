@@ -148,7 +148,7 @@ class _AddedMemory:
         given = state_bytes, saved_bytes, input_bytes, buffer_bytes
         none = np.zeros_like(next(each for each in given if each is not None))
         state, saved, inputs, buffers = (none if each is None else each for each in given)
-        content = Holdings(self._every_state + state, saved, inputs, buffers, none, none, none)
+        content = Holdings(self._every_state + state, saved, inputs, buffers, none, none, none, none)
         whole = self.formula.memory(content, self.recompute)
         return Memory(
             whole.held - self.every.held,

@@ -13,6 +13,7 @@ from pipebench.bench.accuracy.framework import (
     padded_vocabulary,
     profiler_of,
     sequence_parallel_of,
+    sharding_of,
     workload_fields,
 )
 from pipebench.bench.accuracy.machine import cluster_of
@@ -104,6 +105,7 @@ def express(
         pp=pp,
         vpp=order.virtual,
         precision=setting.precision,
+        optimizer_sharding=sharding_of(run.framework, framework, pp, dp),
         **workload_fields(setting),
     )
     by_stage, level = _layers_by_stage(run, layers, order, choices)
@@ -127,9 +129,8 @@ def refuse_unsupported(run: Run) -> None:
             raise NotExpressed(words)
     if re.search(r"\((?:sft|lora)", run.model.lower()):
         raise NotExpressed("fine-tuning")
-    sharded = re.search(r"FSDP(?!=0)", run.framework)
-    if sharded is not None:
-        raise NotExpressed("fully sharded data parallelism")
+    if "asynctp" in run.precision.lower():
+        raise NotExpressed("asynchronous tensor parallelism")
 
 
 def degrees(run: Run) -> tuple[int, int, int]:

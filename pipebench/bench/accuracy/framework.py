@@ -2,10 +2,12 @@
 workload follow from it.
 """
 
+import re
 from typing import Any, Literal, cast
 
-from pipebench.bench.accuracy.assumptions import Choices
+from pipebench.bench.accuracy.assumptions import Choices, NotExpressed
 from pipebench.defaults import PROFILER
+from pipebench.domain.problem import OptimizerSharding
 from pipebench.domain.profile import Precision
 from pipebench.domain.value import Value
 
@@ -82,6 +84,27 @@ def profiler_of(setting: Setting) -> str:
     return f"{PROFILER}[{','.join(said)}]"
 
 
+def sharding_of(text: str, framework: FrameworkName, pp: int, dp: int) -> OptimizerSharding:
+    """What replicas share out. text: the run's framework, with `FSDP` where it has fully sharded data parallelism,
+    and `FSDP=N` where N replicas share.
+
+    Without a pipeline weights and gradients are shared out too. In a pipeline torchtitan keeps what it gathers
+    until the last micro-batch, so that the optimizer alone is.
+
+    Raises NotExpressed.
+    """
+    found = re.search(r"FSDP(?:=(\d+))?", text)
+    if found is None or dp == 1 or found[1] == "0":
+        return "none"
+    if found[1] is not None and int(found[1]) != dp:
+        raise NotExpressed("replicas that share out weights in groups")
+    if pp == 1:
+        return "zero3"
+    if framework != "torchtitan":
+        raise NotExpressed("fully sharded data parallelism in a pipeline")
+    return "zero1"
+
+
 def padded_vocabulary(entries: int, setting: Setting) -> int:
     """Entries of the table as frameworks hold it: Megatron-LM rounds up to a multiple of 128 a rank."""
     if not setting.framework.startswith("megatron"):
@@ -101,12 +124,13 @@ def model_options(setting: Setting) -> dict[str, Any]:
 def workload_fields(setting: Setting) -> dict[str, Any]:
     """Fields of the workload that follow from the framework and from recomputation.
 
-    Selective recomputation is the profiler's (`profiler_of`). Where the table does not have the framework,
-    Megatron-LM of the first generation is priced.
+    Selective recomputation is a pin in torchtitan, elsewhere the profiler's (`profiler_of`). Where the table does
+    not have the framework, Megatron-LM of the first generation is priced.
     """
     known = setting.framework if setting.framework != "other" else "megatron-v2"
+    own = setting.framework == "torchtitan"
     return {
-        "recompute": "full" if setting.recompute == "full" else "none",
+        "recompute": setting.recompute if own or setting.recompute == "full" else "none",
         "optimizer": "adam",
         "framework": known,
     }

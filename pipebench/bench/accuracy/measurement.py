@@ -132,6 +132,7 @@ class Predictor:
             framework=tuned_framework(spec.framework, run.tuning),
             links=cluster.levels,
             reach=USUAL_REACH if run.tuning is None else run.tuning.reach,
+            selective=spec.recompute == "selective",
         )
         key = (spec.model, spec.profiler, request)
         if key not in self._profiles:

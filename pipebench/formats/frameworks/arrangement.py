@@ -70,8 +70,19 @@ class Arrangement:
 
     @property
     def shards_optimizer(self) -> bool:
-        """Whether replicas share out the optimizer state (ZeRO-1)."""
-        return self.data_parallel > 1 and self.problem.regime.optimizer_sharding == "zero1"
+        """Whether replicas share out the optimizer state and nothing else (ZeRO-1)."""
+        regime = self.problem.regime
+        return self.data_parallel > 1 and regime.shards_optimizer and not regime.shards_weights
+
+    @property
+    def shards_weights(self) -> bool:
+        """Whether replicas share out weights and gradients as well (ZeRO-3)."""
+        return self.data_parallel > 1 and self.problem.regime.shards_weights
+
+    def require_whole_weights(self, why: str) -> None:
+        """Raises CannotExpress, with what stands against it, where replicas share out weights."""
+        if self.shards_weights:
+            raise CannotExpress(f"replicas share out weights and gradients (ZeRO-3); {why}")
 
     @cached_property
     def operators(self) -> tuple[tuple[Operator, ...], ...]:

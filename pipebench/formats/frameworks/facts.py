@@ -2,9 +2,10 @@
 
 from functools import lru_cache
 from importlib.resources import files
+from typing import Literal
 
 from pipebench.domain.errors import unknown
-from pipebench.domain.framework import Attention, Framework
+from pipebench.domain.framework import Attention, Checkpoints, Framework
 from pipebench.domain.profile import Precision
 from pipebench.domain.value import Value
 from pipebench.formats.typed_text import parse_toml
@@ -34,6 +35,11 @@ class FrameworkFacts(Value, frozen=True, kw_only=True):
     context_gb: float
     slack: float
     sources: tuple[str, ...]
+    flash_generation: Literal[2, 3] = 3
+    selective: Checkpoints = "core"
+    logit_bytes: float = 4.0
+    split_logit_bytes: float = 4.0
+    keeps_gathered: bool = False
 
     def framework(self, name: str) -> Framework:
         """The framework with these facts, in seconds and bytes."""
@@ -44,6 +50,8 @@ class FrameworkFacts(Value, frozen=True, kw_only=True):
             rerun_s=self.rerun_us / 1e6,
             skew_s=self.skew_us / 1e6,
             attention=self.attention,
+            flash_generation=self.flash_generation,
+            selective=self.selective,
             sequence_parallel=self.sequence_parallel,
             splits_messages=self.splits_messages,
             keeps_narrow=self.keeps_narrow,
@@ -52,6 +60,9 @@ class FrameworkFacts(Value, frozen=True, kw_only=True):
             reduce_overlap=self.reduce_overlap,
             accumulate_bytes=self.accumulate_bytes,
             loss_bytes=self.loss_bytes,
+            logit_bytes=self.logit_bytes,
+            split_logit_bytes=self.split_logit_bytes,
+            keeps_gathered=self.keeps_gathered,
             context_bytes=round(self.context_gb * 1e9),
             slack=self.slack,
             sources=self.sources,

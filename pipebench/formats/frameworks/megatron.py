@@ -153,6 +153,7 @@ def layout_stages(made: Arrangement) -> tuple[str, ...]:
 
 def flags(made: Arrangement) -> str:
     """The flag block, a flag a line. Raises CannotExpress."""
+    made.require_whole_weights("no block for Megatron-LM's own FSDP was tried")
     stages = layout_stages(made)
     layers = sum(operator.kind == LAYER for operator in made.graph.operators)
     check_layout(stages, made.pipeline, layers)
@@ -167,7 +168,7 @@ def flags(made: Arrangement) -> str:
     ]
     if made.sequence_parallel:
         lines.append("--sequence-parallel")
-    if problem.regime.optimizer_sharding == "zero1":
+    if problem.regime.shards_optimizer:
         lines.append("--use-distributed-optimizer")
     if problem.regime.precision != "fp32":
         lines.append(f"--{problem.regime.precision}")

@@ -67,15 +67,30 @@ def text(made: Arrangement, csv: str) -> str:
         "parallelism = ParallelismConfig(\n"
         f"    pipeline_parallel_degree={made.pipeline},\n"
         f"    tensor_parallel_degree={made.tensor_parallel},\n"
-        f"    data_parallel_replicate_degree={made.data_parallel},\n"
+        f"{_data_parallel(made)}"
         f'    pipeline_parallel_schedule="{schedule_name(made)}",\n'
         f'    pipeline_parallel_schedule_csv="{csv}",\n'
         f"    num_pp_microbatches={made.rounds},\n"
         f"    module_fqns_per_model_part=[\n{rows},\n    ],\n"
         ")\n"
         f"# global_batch_size={made.problem.mini_batch}, micro-batch {made.micro_batch} a replica\n"
-        f"# activation checkpointing: {'full' if made.recompute != 'none' else 'none'}\n"
+        f"# activation checkpointing: {_CHECKPOINTS[made.recompute]}\n"
         + "".join(f"# {line}\n" for line in torchtitan_launch(made).lines())
+    )
+
+
+_CHECKPOINTS = {"none": "none", "selective": "selective, each operator by itself (op)"}
+_CHECKPOINTS |= dict.fromkeys(("full", "stage"), "full")
+
+
+def _data_parallel(made: Arrangement) -> str:
+    """Replicas, or FSDP: without a pipeline weights are gathered for each pass, in one they stay gathered."""
+    if not (made.shards_optimizer or made.shards_weights):
+        return f"    data_parallel_replicate_degree={made.data_parallel},\n"
+    return (
+        "    data_parallel_replicate_degree=1,\n"
+        f"    data_parallel_shard_degree={made.data_parallel},\n"
+        f'    fsdp_reshard_after_forward="{"always" if made.shards_weights else "never"}",\n'
     )
 
 
@@ -85,13 +100,21 @@ def _refuse(made: Arrangement) -> None:
         raise CannotExpress("no llama-like language model: torchtitan knows tok_embeddings, layers, norm, lm_head")
     if made.shares_embedding and made.pipeline > 1:
         raise CannotExpress("embedding and head share a table, which torchtitan refuses with pipeline parallelism")
-    if made.shards_optimizer:
-        raise CannotExpress(
-            "the optimizer state alone is shared out (ZeRO-1): torchtitan has replicas, or FSDP of all states"
+    if made.pipeline > 1:
+        made.require_whole_weights(
+            "torchtitan's pipelines keep what they gather until the last micro-batch, which is "
+            "--optimizer-sharding zero1"
         )
-    if made.recompute == "selective":
+    elif made.shards_optimizer:
         raise CannotExpress(
-            "the core of attention alone recomputes; torchtitan's selective checkpointing keeps other operators"
+            "the optimizer state alone is shared out (ZeRO-1); without a pipeline torchtitan's FSDP shares out "
+            "weights and gradients too: --optimizer-sharding zero3"
+        )
+    step = made.problem.regime.step
+    if made.recompute == "selective" and (step is None or step.framework != "torchtitan"):
+        raise CannotExpress(
+            "the core of attention alone recomputes; torchtitan's selective checkpointing keeps other operators: "
+            "it is priced with --framework torchtitan"
         )
     if not (made.stands("in-turn") or made.stands("v")):
         raise CannotExpress("stages are placed neither in turn (k % pp) nor in a V, all that torchtitan knows")

@@ -292,7 +292,7 @@ def _tmpcs(
     operator = graph.operators[position]
     ways = list(each.alternatives)
     if not any(way.tensor_parallel == 1 and not way.recompute for way in ways):
-        held = sum(graph.parameter_bytes[name] for name in operator.parameters)
+        held = graph.weight_bytes[position]
         plain = Alternative(
             id="vanilla",
             forward_s=each.forward_s,

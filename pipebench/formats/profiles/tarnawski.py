@@ -165,7 +165,7 @@ def write(profile: Profile) -> ProfileText:
         for position, operator in enumerate(graph.operators):
             each = costs.operators[position]
             there = cpu.operators[position] if cpu else each
-            held = sum(graph.parameter_bytes[name] for name in operator.parameters)
+            held = graph.weight_bytes[position]
             nodes.append(
                 {
                     "name": f"{operator.name}grad" if backward else operator.name,

@@ -137,8 +137,9 @@ def test_a_partition_is_taken_as_it_is() -> None:
     [
         ({"ep": "8"}, "expert parallelism"),
         ({"cp": "2"}, "context parallelism"),
-        ({"framework": "torchtitan (FSDP)"}, "fully sharded data parallelism"),
-        ({"framework": "Megatron-Bridge; FSDP=64"}, "fully sharded data parallelism"),
+        ({"framework": "Megatron-Bridge (FSDP)"}, "fully sharded data parallelism in a pipeline"),
+        ({"framework": "Megatron-Bridge; FSDP=64"}, "replicas that share out weights in groups"),
+        ({"precision": "bf16+asyncTP"}, "asynchronous tensor parallelism"),
         ({"model": "LLAMA3_70B (LoRA Performance)"}, "fine-tuning"),
         ({"model": "mamba"}, "an architecture that the suite does not know"),
         ({"layers": ""}, "the sizes of the model are not said"),
@@ -171,8 +172,32 @@ def test_what_cannot_be_expressed_says_why(changes: dict[str, str], reason: str)
     assert refused.value.reason == reason
 
 
-def test_no_fsdp_is_no_reason() -> None:
-    assert express(run(framework="Megatron-Bridge 26.04; FSDP=0")).spec.dp == 2
+@pytest.mark.parametrize(
+    ("changes", "sharding"),
+    [
+        ({"framework": "Megatron-Bridge 26.04; FSDP=0"}, "none"),
+        ({"framework": "torchtitan"}, "none"),
+        ({"framework": "torchtitan (FSDP)", "pp": "1", "dp": "4"}, "zero3"),
+        ({"framework": "torchtitan, FSDP=4", "pp": "1", "dp": "4"}, "zero3"),
+        ({"framework": "Megatron-Bridge; FSDP=4", "pp": "1", "dp": "4"}, "zero3"),
+        ({"framework": "torchtitan (FSDP)", "dp": "1", "gpus": "4"}, "none"),
+        ({"framework": "torchtitan (FSDP)"}, "zero1"),
+    ],
+)
+def test_fully_sharded_runs_share_out_what_their_framework_shares_out(
+    changes: dict[str, str], sharding: str
+) -> None:
+    """In a pipeline torchtitan keeps what it gathers until the last micro-batch."""
+    assert express(run(**changes)).spec.optimizer_sharding == sharding
+
+
+def test_selective_checkpoints_are_those_of_the_framework() -> None:
+    titan, megatron = (
+        express(run(framework=name, recompute="selective")).spec for name in ("torchtitan", "Megatron-LM")
+    )
+    assert (titan.recompute, megatron.recompute) == ("selective", "none")
+    assert "attention=selective" in (megatron.profiler or "")
+    assert "attention" not in (titan.profiler or "")
 
 
 def test_a_row_is_read_alike_under_any_id() -> None:

@@ -98,6 +98,15 @@ def test_shards_come_from_the_mesh_where_the_configuration_leaves_them_open(read
     mesh = "[rank0]:[titan] - root - INFO - Building 2-D device mesh with ['dp_shard', 'tp'], [4, 2]"
     run = read(torchtitan(config=config, mesh=mesh))
     assert (run.gpus, run.dp, run.gbs, run.framework) == (8, 4, 16, "torchtitan, FSDP=4")
+    assert express(run).spec.optimizer_sharding == "zero3"
+
+
+@pytest.mark.parametrize(("said", "recompute"), [({}, "selective"), ({"selective_ac_option": "2"}, "unknown")])
+def test_selective_checkpointing_is_by_operator_or_by_layer(  # type: ignore[no-untyped-def]
+    read, said: dict[str, str], recompute: str
+) -> None:
+    run = read(torchtitan(config=TITAN | {"activation_checkpoint": {"mode": "selective"} | said}))
+    assert run.recompute == recompute
 
 
 @pytest.mark.parametrize(

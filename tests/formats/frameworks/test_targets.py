@@ -229,19 +229,37 @@ def test_layers_that_recompute_have_flags(pin: RecomputePin, flags: str, torchti
 
 
 def test_torchtitan_refuses_what_it_would_not_run() -> None:
-    """Tied tables under pipeline parallelism raise there; replicas keep their whole optimizer state."""
+    """Tied tables under pipeline parallelism raise there."""
     pins = Pins(tensor_parallel=1, pipeline=2, data_parallel=2, virtual_stages=1, micro_batch=2)
     tied = problem(devices=4, mini_batch=16, pins=pins, tied=True, **TINY)
     assert "share a table" in TARGETS["torchtitan"].refusal(tied, planned(tied))
+
+
+def test_replicas_share_out_what_each_framework_shares_out() -> None:
+    """In a pipeline FSDP keeps what it gathers until the last micro-batch: the optimizer alone is shared out."""
+    pins = Pins(tensor_parallel=1, pipeline=2, data_parallel=2, virtual_stages=1, micro_batch=2)
     sharded = problem(devices=4, mini_batch=16, pins=pins, sharding="zero1", **TINY)
     plan = planned(sharded)
-    assert "ZeRO-1" in TARGETS["torchtitan"].refusal(sharded, plan)
     for name, said in (
         ("megatron", "--use-distributed-optimizer"),
         ("deepspeed", "zero_optimization: stage 1"),
         ("pipelining", "ZeroRedundancyOptimizer"),
+        ("torchtitan", 'data_parallel_shard_degree=2,\n    fsdp_reshard_after_forward="never"'),
     ):
         assert said in TARGETS[name].write(arrange(sharded, plan), "")
+    whole = problem(devices=4, mini_batch=16, pins=pins, sharding="zero3", **TINY)
+    for name in ("megatron", "deepspeed", "pipelining", "torchtitan"):
+        assert "ZeRO-3" in TARGETS[name].refusal(whole, planned(whole))
+
+
+def test_without_a_pipeline_torchtitan_shares_out_all() -> None:
+    pins = Pins(tensor_parallel=1, pipeline=1, data_parallel=4, virtual_stages=1, micro_batch=4)
+    made = {
+        name: problem(devices=4, mini_batch=16, pins=pins, sharding=name, **TINY) for name in ("zero1", "zero3")
+    }
+    text = TARGETS["torchtitan"].write(arrange(made["zero3"], planned(made["zero3"])), "")
+    assert 'data_parallel_shard_degree=4,\n    fsdp_reshard_after_forward="always"' in text
+    assert "--optimizer-sharding zero3" in TARGETS["torchtitan"].refusal(made["zero1"], planned(made["zero1"]))
 
 
 @pytest.mark.parametrize(
