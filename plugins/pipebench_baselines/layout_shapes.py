@@ -29,7 +29,7 @@ AGAIN: dict[RecomputePin, str] = {
     "none": "",
     "stage": ", recomputed",
     "full": ", recomputed by layer",
-    "selective": ", attention recomputed",
+    "selective": ", recomputed selectively",
 }
 _KINDS: dict[PlacementKind, tuple[PlacementKind, ...]] = {"listed": ("apart", "in-turn", "wave")}
 """What is tried for a scheduler that takes `listed` placements."""

@@ -150,7 +150,7 @@ def export(host: Host, planned: PlannedProblem, target: Target, schedule_name: s
         made=made,
         text=target.write(made, schedule_name),
         schedule=cells_of(plan, schedule)
-        if target.schedule_file and isinstance(schedule, FiniteSchedule)
+        if target.schedule_file and made.pipeline > 1 and isinstance(schedule, FiniteSchedule)
         else None,
         prediction=prediction,
         uniform=uniform,

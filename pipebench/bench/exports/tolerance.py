@@ -259,7 +259,11 @@ def _with_scaled_times(problem: Problem, group: Sequence[int], factor: float) ->
 
     def way(alternative: Alternative) -> Alternative:
         return replace(
-            alternative, forward_s=times(alternative.forward_s), backward_s=times(alternative.backward_s)
+            alternative,
+            forward_s=times(alternative.forward_s),
+            backward_s=times(alternative.backward_s),
+            forward_collective_s=times(alternative.forward_collective_s),
+            backward_collective_s=times(alternative.backward_collective_s),
         )
 
     def costs(position: int, each: OperatorCosts) -> OperatorCosts:

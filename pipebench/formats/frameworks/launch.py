@@ -84,18 +84,23 @@ def deepspeed_launch(made: Arrangement) -> Launch:
 def torchtitan_launch(made: Arrangement) -> Launch:
     """torchtitan: ParallelDims of distributed/parallel_dims.py, and the token counts of trainer.py.
 
-    Its micro-batches are num_pp_microbatches; `gradient_accumulation_steps` counts rounds of all of them and is 1.
+    In a pipeline its micro-batches are num_pp_microbatches; `gradient_accumulation_steps` counts rounds of all of
+    them and is 1. Without one it counts the micro-batches.
     """
     gpus, replicas, rounds = _derived(made)
+    sharded = made.shards_optimizer or made.shards_weights
+    copies, shards = (1, replicas) if sharded else (made.data_parallel, replicas // made.data_parallel)
+    counted = "num_pp_microbatches; its gradient_accumulation_steps is 1"
+    if made.pipeline == 1:
+        counted = "its gradient_accumulation_steps"
     return Launch(
         gpus=gpus,
         data_parallel=replicas,
         accumulation=rounds,
         rules=(
-            f"{gpus} GPUs: torchtitan asserts dp_replicate {made.data_parallel} x dp_shard x cp 1 x tp "
-            f"{made.tensor_parallel} x pp {made.pipeline} = WORLD_SIZE, so dp_shard is "
-            f"{replicas // made.data_parallel} and DP {replicas}",
+            f"{gpus} GPUs: torchtitan asserts dp_replicate {copies} x dp_shard x cp 1 x tp "
+            f"{made.tensor_parallel} x pp {made.pipeline} = WORLD_SIZE, so dp_shard is {shards} and DP {replicas}",
             f"gradient accumulation: {made.problem.mini_batch} / (micro-batch size {made.micro_batch} x DP "
-            f"{replicas}) = {rounds} micro-batches = num_pp_microbatches; its gradient_accumulation_steps is 1",
+            f"{replicas}) = {rounds} micro-batches = {counted}",
         ),
     )

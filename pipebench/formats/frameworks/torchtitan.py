@@ -62,16 +62,20 @@ def schedule_name(made: Arrangement) -> str:
 
 def text(made: Arrangement, csv: str) -> str:
     """A Python snippet for torchtitan's config registry. csv: the file that holds the schedule."""
-    rows = ",\n".join(f"        {part!r}" for part in parts(made))
+    listed = parts(made)
+    rows = ",\n".join(f"        {part!r}" for part in listed)
+    pipeline = (
+        f'    pipeline_parallel_schedule="{schedule_name(made)}",\n'
+        f'    pipeline_parallel_schedule_csv="{csv}",\n'
+        f"    num_pp_microbatches={made.rounds},\n"
+        f"    module_fqns_per_model_part=[\n{rows},\n    ],\n"
+    )
     return (
         "parallelism = ParallelismConfig(\n"
         f"    pipeline_parallel_degree={made.pipeline},\n"
         f"    tensor_parallel_degree={made.tensor_parallel},\n"
         f"{_data_parallel(made)}"
-        f'    pipeline_parallel_schedule="{schedule_name(made)}",\n'
-        f'    pipeline_parallel_schedule_csv="{csv}",\n'
-        f"    num_pp_microbatches={made.rounds},\n"
-        f"    module_fqns_per_model_part=[\n{rows},\n    ],\n"
+        f"{pipeline if made.pipeline > 1 else ''}"
         ")\n"
         f"# global_batch_size={made.problem.mini_batch}, micro-batch {made.micro_batch} a replica\n"
         f"# activation checkpointing: {_CHECKPOINTS[made.recompute]}\n"

@@ -75,6 +75,26 @@ def test_where_it_says_another_wins_another_wins(given: Problem, plan: Plan) -> 
     assert scaled(given, head, 1.0) == given
 
 
+def test_parts_of_times_stay_parts_of_them(given: Problem, plan: Plan) -> None:
+    """Profiles that are priced with a framework say what collectives are of a time. Both are scaled."""
+    costs = given.profile.costs[0]
+    operators = tuple(
+        replace(
+            each,
+            alternatives=tuple(
+                replace(way, forward_collective_s=way.forward_s, backward_collective_s=way.backward_s)
+                for way in each.alternatives
+            ),
+        )
+        for each in costs.operators
+    )
+    told = replace(given, profile=replace(given.profile, costs=(replace(costs, operators=operators),)))
+    services = HostServices(HOST)
+    assert [turn.factor for turn in turns(services, arrange(told, plan))] == [
+        turn.factor for turn in turns(services, arrange(given, plan))
+    ]
+
+
 def scaled(given: Problem, names: set[str], factor: float) -> Problem:
     """The problem with the times of these operators multiplied."""
 
@@ -130,6 +150,14 @@ def test_torchtitan_gets_the_schedule(given: Problem, plan: Plan) -> None:
     assert isinstance(made, Export)
     assert made.schedule is not None
     assert len(read_cells(made.schedule, "order.csv")) == 4
+
+
+def test_torchtitan_reads_no_schedule_without_a_pipeline() -> None:
+    pins = Pins(tensor_parallel=2, pipeline=1, data_parallel=2, virtual_stages=1, micro_batch=2)
+    alone = problem(devices=4, mini_batch=8, pins=pins, **TINY)
+    made = exported(alone, planned(alone), "torchtitan")
+    assert isinstance(made, Export)
+    assert made.schedule is None
 
 
 def test_one_stage_has_no_turns(given: Problem) -> None:

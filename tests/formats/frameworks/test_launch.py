@@ -5,7 +5,7 @@ import re
 import pytest
 
 from pipebench.domain.plan import Plan
-from pipebench.domain.problem import Pins, Problem
+from pipebench.domain.problem import OptimizerSharding, Pins, Problem
 from pipebench.formats.frameworks import megatron
 from pipebench.formats.frameworks.arrangement import arrange
 from pipebench.formats.frameworks.targets import TARGETS, Target
@@ -17,11 +17,15 @@ DEGREES = [(1, 2, 2, 1), (2, 2, 1, 2), (2, 1, 4, 1), (1, 1, 8, 2), (4, 2, 1, 4)]
 ENVIRONMENT = "CUDA_DEVICE_MAX_CONNECTIONS"
 
 
-def given(tensor: int, stages: int, replicas: int, each: int, mini_batch: int = 32) -> tuple[Problem, Plan]:
+def given(
+    tensor: int, stages: int, replicas: int, each: int, mini_batch: int = 32, sharding: OptimizerSharding = "none"
+) -> tuple[Problem, Plan]:
     pins = Pins(
         tensor_parallel=tensor, pipeline=stages, data_parallel=replicas, virtual_stages=1, micro_batch_size=each
     )
-    asked = problem(devices=tensor * stages * replicas, mini_batch=mini_batch, pins=pins, **TINY)
+    asked = problem(
+        devices=tensor * stages * replicas, mini_batch=mini_batch, pins=pins, sharding=sharding, **TINY
+    )
     return asked, planned(asked)
 
 
@@ -78,9 +82,25 @@ def test_torchtitan_s_degrees_make_the_world(degrees: tuple[int, int, int, int])
     shard = world // rest
     assert shard == number(r"dp_shard is (\d+)", text) == 1
     assert rest * shard == world
-    rounds, size = number(r"num_pp_microbatches=(\d+)", text), number(r"micro-batch (\d+) a replica", text)
+    rounds, size = number(r"= (\d+) micro-batches", text), number(r"micro-batch (\d+) a replica", text)
     assert number(r"global_batch_size=(\d+)", text) == size * rounds * replicate * shard
-    assert number(r"= (\d+) micro-batches", text) == rounds
+    if degrees[1] > 1:
+        assert number(r"num_pp_microbatches=(\d+)", text) == rounds
+        assert "its gradient_accumulation_steps is 1" in text
+    else:
+        assert "pp_microbatches" not in text
+        assert "pipeline_parallel_schedule" not in text
+        assert f"= {rounds} micro-batches = its gradient_accumulation_steps" in text
+
+
+@pytest.mark.parametrize(("sharding", "stages"), [("zero1", 2), ("zero3", 1)])
+def test_torchtitan_s_shards_make_the_world(sharding: OptimizerSharding, stages: int) -> None:
+    """dp_shard = world // (dp_replicate * cp * tp * pp) with one copy."""
+    asked, plan = given(2, stages, 4, 1, sharding=sharding)
+    text = block(TARGETS["torchtitan"], asked, plan)
+    world, shard = number(r"# (\d+) GPUs", text), number(r"data_parallel_shard_degree=(\d+)", text)
+    assert number(r"data_parallel_replicate_degree=(\d+)", text) == 1
+    assert shard == number(r"dp_shard is (\d+)", text) == world // (2 * stages) == 4
 
 
 @pytest.mark.parametrize("target", LAUNCHED, ids=lambda target: target.name)
