@@ -77,7 +77,7 @@ CONSTANTS: Mapping[str, Constant] = {
             name="product_factor",
             owner="device",
             low=0.9,
-            high=1.2,
+            high=2.0,
             default=USUAL_REACH.product_factor,
             meaning="factor on the time of matrix products",
         ),
