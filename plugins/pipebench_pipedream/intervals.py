@@ -12,6 +12,7 @@ from pipebench.costs.messages import ring_level
 from pipebench.costs.model import CostModel
 from pipebench.costs.placement import MOST_TURNS
 from pipebench.costs.quantise import IntArray
+from pipebench.domain.cluster import LinkLevel
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.plan import ReplicaMode
 from pipebench.domain.problem import Problem
@@ -89,12 +90,21 @@ class IntervalCosts:
         prefix = self._work_ns(micro_batch)
         period = prefix[:, None, :] - prefix[:, :, None]
         for choice, (replicas, turns) in enumerate(zip(self.replicas, self.turns, strict=True)):
+            if self.problem.regime.shards_weights and replicas > 1:
+                period[choice] = self._shared_ns(micro_batch, choice)
             period[choice] += self._formula.update_share_ns(self._updates(replicas), micro_batch, turns)
             if not self._relay:
                 sent = self._sent_ns(micro_batch, self.sharers[choice])
                 period[choice] += self._intervals.outgoing_sums(sent)
             period[choice] = self._formula.pace_ns(period[choice], turns)
         return period
+
+    def _shared_ns(self, micro_batch: int, choice: int) -> IntArray:
+        """Forward and backward of a replica, or what it exchanges of weights beside each, whichever is longer."""
+        replicas, weights = self.replicas[choice], self._intervals.parameter_bytes
+        compute = self._intervals.compute_ns(self.model.terms(self._samples(micro_batch)[choice]))
+        exchange = self._formula.exchange_ns(self._ring(replicas), weights, replicas)
+        return self._formula.times(compute, 0 * weights, micro_batch, 1, "none", exchange).period
 
     def _sent_ns(self, micro_batch: int, sharers: int) -> IntArray:
         """The time of a message of each tensor and of one of its gradient between so many replicas."""
@@ -164,9 +174,12 @@ class IntervalCosts:
         return self._formula.memory(content, "none")
 
     def _update_ns(self, replicas: int) -> IntArray:
-        level = ring_level(self.problem.cluster, 0, replicas - 1, spread=self.problem.regime.spreads_rings)
         weights = self._intervals.parameter_bytes
-        return self._formula.update_ns(self._formula.reduce_ns(level, weights, replicas), weights, replicas)
+        reduced = self._formula.reduce_ns(self._ring(replicas), weights, replicas)
+        return self._formula.update_ns(reduced, weights, replicas)
+
+    def _ring(self, replicas: int) -> LinkLevel:
+        return ring_level(self.problem.cluster, 0, replicas - 1, spread=self.problem.regime.spreads_rings)
 
 
 @dataclass(frozen=True, slots=True)

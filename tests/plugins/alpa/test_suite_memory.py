@@ -150,6 +150,21 @@ def test_the_optimum_of_cuts_that_fit(seed: int) -> None:
     assert (verdict.status, verdict.witness) == ("valid", None)
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_the_optimum_where_replicas_share_out_weights(seed: int) -> None:
+    """On links that take no time, so that memory alone tells: each holds a share, and what it gathers."""
+    given = instance(seed)
+    levels = tuple(replace(each, bandwidth_bytes_s=1e18, latency_s=0.0) for each in given.cluster.levels)
+    regime = replace(given.regime, optimizer="adam", optimizer_sharding="zero3")
+    problem = replace(given, regime=regime, cluster=replace(given.cluster, levels=levels))
+    expected = brute_force(problem)
+    if expected == float("inf"):
+        with pytest.raises(InfeasibleProblem):
+            alpa(problem, context(AlpaOptions()))
+        return
+    assert alpa(problem, context(AlpaOptions())).claimed_native == pytest.approx(expected, rel=1e-9)
+
+
 @pytest.mark.parametrize("seed", range(60, 100))
 def test_plans_are_valid_at_any_micro_batch(seed: int) -> None:
     problem = instance(seed, pinned=False)

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from pipebench.algorithms.chains.stage_row import stage_row, way
 from pipebench.bench.services import HostServices
 from pipebench.check import check_pins, check_schedule
+from pipebench.costs.model import CostModel
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.placement import PlacementKind
 from pipebench.domain.plan import Plan
@@ -106,6 +107,25 @@ def test_recomputation_is_used_where_memory_asks_for_it() -> None:
     kinds = tuple(replace(kind, memory_bytes=1_200_000_000) for kind in given.cluster.types)
     tight = replace(given, cluster=replace(given.cluster, types=kinds))
     assert all("recompute" in each for stage in made(tight).plan.stages for each in stage.choice)
+
+
+def test_what_is_gathered_has_to_fit() -> None:
+    """Replicas that share out weights hold less, and what they gather decides at the limit, to the byte."""
+    pins = Pins(tensor_parallel=1, pipeline=2, data_parallel=2, virtual_stages=1, micro_batch=2, recompute="none")
+    given = problem(devices=4, mini_batch=16, pins=pins, sharding="zero3", **TINY)
+    model, plan = CostModel(given), made(given).plan
+    edges = model.messages(plan)
+    peak = max(model.stage_memory(plan, at, edges).peak(2 - at) for at in range(2))
+    gathered = max(model.stage_memory(plan, at, edges).workspace for at in range(2))
+    assert gathered > 3 * max(given.profile.graph.weight_bytes)
+
+    def with_memory(size: int) -> Problem:
+        kinds = tuple(replace(kind, memory_bytes=size) for kind in given.cluster.types)
+        return replace(given, cluster=replace(given.cluster, types=kinds))
+
+    assert made(with_memory(peak)).plan.stages
+    with pytest.raises(InfeasibleProblem):
+        made(with_memory(peak - gathered))
 
 
 @pytest.mark.parametrize(

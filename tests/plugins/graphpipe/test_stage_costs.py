@@ -102,6 +102,28 @@ def test_every_stage_in_the_space_costs_what_the_model_says(
     assert measured == set(range(slots))
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_gathered_is_counted_wherever_weights_are_shared_out(seed: int) -> None:
+    """At least what the model says: one replica gathers nothing; the most workspace counts with any weights."""
+    rng = random.Random(seed)
+    problem = problem_on(rng, 9, random_series_parallel(rng, 9), 4, 10**6)
+    regime = Regime(mode="sync", optimizer="adam", optimizer_sharding="zero3")
+    problem = msgspec.structs.replace(problem, regime=regime)
+    graph, model = problem.profile.graph, CostModel(problem)
+    compiler = Compiler(graph, model.times.costs.operators, memo=True)
+    compiler.chain(decompose(graph.successors).tree)
+    program, slots = compiler.program.arrays(), compiler.program.slots
+    (costs,) = stage_costs(model, program, slots, graph_arrays(graph), [(4, (1, 2, 4))])
+    most = 3 * max(graph.weight_bytes) + max(each.workspace_bytes for each in problem.profile.costs[0].operators)
+    for slot, operators in sets_of(program):
+        for choice, used in enumerate(costs.replicas):
+            plan = alone(problem, operators, used, 4, "none")
+            peak = model.stage_memory(plan, 0, model.messages(plan)).peak(1)
+            assert peak <= costs.bytes_at(slot, choice, 1) <= peak + most
+            if used > 1:
+                assert costs.bytes_at(slot, choice, 1) - peak <= most - 3 * max(graph.weight_bytes)
+
+
 def test_most_live_is_where_memory_ends() -> None:
     rng = random.Random(3)
     problem = problem_on(rng, 7, random_series_parallel(rng, 7), 4, 10**6)

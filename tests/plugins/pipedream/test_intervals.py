@@ -18,6 +18,8 @@ REGIMES = [
     Regime(mode="async"),
     Regime(mode="sync", optimizer="adam", optimizer_sharding="zero1"),
     Regime(mode="async", optimizer="sgd"),
+    Regime(mode="sync", optimizer="adam", optimizer_sharding="zero3"),
+    Regime(mode="async", optimizer="adam", optimizer_sharding="zero3"),
 ]
 
 
@@ -43,7 +45,9 @@ def with_extras(problem: Problem, regime: Regime) -> Problem:
     return msgspec.structs.replace(problem, profile=profile, regime=regime)
 
 
-@pytest.mark.parametrize("regime", REGIMES, ids=["sync", "async", "adam-zero1", "async-sgd"])
+@pytest.mark.parametrize(
+    "regime", REGIMES, ids=["sync", "async", "adam-zero1", "async-sgd", "adam-zero3", "async-zero3"]
+)
 @pytest.mark.parametrize("shared", ["round_robin", "split"])
 @pytest.mark.parametrize("seed", range(6))
 def test_every_interval_costs_what_the_cost_model_says(seed: int, shared: ReplicaMode, regime: Regime) -> None:
