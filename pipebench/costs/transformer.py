@@ -20,6 +20,9 @@ LOGIT_BYTES = 4
 """The loss computes in fp32 and keeps its logits so (Korthikanti et al. 2022, section 4.3). Frameworks whose loss
 keeps more at a time say so (`Framework.logit_bytes`)."""
 MASK_BYTES = 1
+SEQUENCE_SPLIT, OVERLAPPED = "-sp", "-overlap"
+"""In the name of a way on several devices: norms and residuals are split over the sequence; products run beside
+the collectives that they wait for."""
 SPLIT_BY_INPUT = ("out", "down")
 """Products that tensor parallelism splits by their inputs; all others of a layer by their outputs."""
 

@@ -29,6 +29,7 @@ class Framework(Value, frozen=True, kw_only=True):
     flash_generation: of the FlashAttention whose kernels it runs where attention is fused.
     selective: what its selective checkpointing keeps and runs again.
     sequence_parallel: whether norms and residuals are split over the tensor-parallel ranks.
+    tensor_overlap: whether products run in parts beside the collectives of tensor parallelism that they wait for.
     splits_messages: whether each tensor-parallel rank sends its share of what crosses between stages.
     keeps_narrow: whether products in fewer bits keep their inputs for the backward in as many, or in those of the
     weights.
@@ -55,6 +56,7 @@ class Framework(Value, frozen=True, kw_only=True):
     flash_generation: Literal[2, 3] = 3
     selective: Checkpoints = "core"
     sequence_parallel: bool = True
+    tensor_overlap: bool = False
     splits_messages: bool = True
     keeps_narrow: bool = False
     optimizer_bytes: float = 26.0

@@ -25,6 +25,9 @@ class AnalyticOptions(Value, frozen=True, kw_only=True):
       measured kernels of that precision, and counts with `--framework`.
     - sequence_parallel: `on` splits what lies between the products over the tensor-parallel ranks, `off` does not;
       empty: as the framework does. It counts with `--framework`.
+    - tensor_overlap: `on` runs products in parts beside the collectives of tensor parallelism that they wait for
+      (Megatron-LM's --tp-comm-overlap, torchtitan's asynchronous tensor parallelism), `off` does not; empty: as
+      the framework does. It needs sequence parallelism and counts with `--framework`.
     - kernels: a CSV of kernels that you measured on the device (docs/reference/kernel-tables.md). They come before
       those that ship. It counts with `--framework`.
     - multiprocessors: of a device that does not ship, for a fit of `kernels`.
@@ -41,6 +44,7 @@ class AnalyticOptions(Value, frozen=True, kw_only=True):
     attention: Literal["", "flash", "unfused", "selective"] = ""
     products: Literal["", "fp8"] = ""
     sequence_parallel: Literal["", "on", "off"] = ""
+    tensor_overlap: Literal["", "on", "off"] = ""
     kernels: str = ""
     multiprocessors: int = 0
     calibrate: str = ""

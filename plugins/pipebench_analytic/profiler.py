@@ -102,7 +102,7 @@ def _calibrated_rates(
 
 def _training_costs(device: DeviceType, request: ProfileRequest, options: AnalyticOptions) -> TrainingCosts | None:
     if request.framework is None:
-        for name in ("attention", "products", "sequence_parallel", "kernels"):
+        for name in ("attention", "products", "sequence_parallel", "tensor_overlap", "kernels"):
             if getattr(options, name):
                 raise PipebenchError(f"{name}={getattr(options, name)} counts with a framework", "say --framework")
         return None
@@ -110,6 +110,13 @@ def _training_costs(device: DeviceType, request: ProfileRequest, options: Analyt
     framework = request.framework
     if options.sequence_parallel:
         framework = replace(framework, sequence_parallel=options.sequence_parallel == "on")
+    if options.tensor_overlap:
+        framework = replace(framework, tensor_overlap=options.tensor_overlap == "on")
+    if framework.tensor_overlap and not framework.sequence_parallel:
+        raise PipebenchError(
+            f"tensor_overlap=on needs sequence parallelism, which {framework.name} runs without",
+            "say sequence_parallel=on as well, or leave it out",
+        )
     speeds = Speeds(device, request.precision, framework, request.links, options.products, request.reach, own)
     return TrainingCosts(
         speeds,

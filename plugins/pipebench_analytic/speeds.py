@@ -84,6 +84,7 @@ class Speeds:
         self._attention_flops = FLASH_2_SHARE * self._peak if second else math.inf
         self._curves = None if tables.collectives is None else tables.collectives.curves
         self.launch_s, self.skew_s = framework.launch_s, framework.skew_s
+        self.overlaps = framework.tensor_overlap
         self.product_s = lru_cache(maxsize=None)(self._product_s)
         self.layer_product_s = self.product_s if self._narrow is None else self._narrow_product_s
         self.all_reduce_s = lru_cache(maxsize=None)(self._all_reduce_s)

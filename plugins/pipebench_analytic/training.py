@@ -17,6 +17,8 @@ from pipebench.costs.transformer import (
     HEAD,
     LAYER,
     NORM,
+    OVERLAPPED,
+    SEQUENCE_SPLIT,
     SPLIT_BY_INPUT,
     LayerShape,
     Product,
@@ -55,10 +57,21 @@ class Pass:
 
     def seconds(self, speeds: Speeds, ways: int) -> float:
         """What is longer: the device's work with its all-reduces, or the host's launches."""
-        device_s = sum(self.kernels) + sum(speeds.all_reduce_s(size, ways) for size in self.reduces)
+        work_s = sum(self.kernels)
+        device_s = work_s + self._waited_s(speeds, ways, work_s)
         launches = len(self.kernels) + LAUNCHES_PER_REDUCE * len(self.reduces)
         apart_s = len(self.reduces) * (ways - 1) * speeds.skew_s
         return max(device_s, launches * speeds.launch_s + self.host_s) + apart_s
+
+    def _waited_s(self, speeds: Speeds, ways: int, work_s: float) -> float:
+        """What of the all-reduces the device waits for.
+
+        Where products run beside them, each rank's part is worked on while the next one comes: the first part of
+        all is waited for, and what takes longer than the work (Wang et al. 2023, Overlap Communication with
+        Dependent Computation via Decomposition, section 3).
+        """
+        sent_s = sum(speeds.all_reduce_s(size, ways) for size in self.reduces)
+        return max(sent_s / ways, sent_s - work_s) if speeds.overlaps else sent_s
 
     def collective_s(self, speeds: Speeds, ways: int) -> float:
         """What the all-reduces add to `seconds`; the host's launches may hide a part of them."""
@@ -155,7 +168,8 @@ class TrainingCosts:
         took = self._seconds(operator, weight_bytes, ways, again)
         saved = self._saved_bytes(operator, ways)
         kept = self._kept_bytes(operator, ways, again)
-        split = f"tp{ways}-sp" if self._framework.sequence_parallel else f"tp{ways}"
+        split = f"tp{ways}" + (SEQUENCE_SPLIT if self._framework.sequence_parallel else "")
+        split += OVERLAPPED if self._framework.tensor_overlap else ""
         reduced = self._passes(operator, weight_bytes, 1, ways).forward.reduces
         return Alternative(
             id=alternative_id(ways, split, again),

@@ -62,13 +62,23 @@ def test_choices_among_layouts(runs: list[Run]) -> None:
 
 
 def test_torchtitan(runs: list[Run]) -> None:
-    """FSDP and selective checkpoints on a device of 500 W without a table: 34.8 % too fast, memory within 8 %."""
+    """FSDP and selective checkpoints on a device of 500 W without a table: 36.5 % too fast. Memory is
+    within 8 % but for the run of eight stages, whose micro-batch nobody knows.
+    """
     made = accuracy(runs, "torchtitan")
-    assert len(errors(made)) == 4
+    assert len(errors(made)) == 5
     assert fmean(errors(made)) < 0.4
-    assert made.memory is not None
-    assert made.memory.errors.mean_absolute < 0.08
-    assert made.memory.at_or_above == 1.0
+    known = accuracy([run for run in runs if run.pp == 1], "torchtitan")
+    assert known.memory is not None
+    assert known.memory.errors.count == 4
+    assert known.memory.errors.mean_absolute < 0.08
+    assert known.memory.at_or_above == 1.0
+
+
+def test_a_recipe_that_overlaps_tensor_parallelism(runs: list[Run]) -> None:
+    """Llama-3 70B on 64 H100 by Megatron-Bridge: 0.4 % with the overlap of its recipe, 12 % without."""
+    (error,) = errors(accuracy(runs, "bridge-25.11-LLAMA3_70B-DGX-H100-FP8-CS-64-128"))
+    assert error < 0.03
 
 
 def test_the_zero_bubble_paper(runs: list[Run]) -> None:

@@ -108,6 +108,21 @@ def test_what_collectives_add_is_told_apart() -> None:
     assert slow.forward_collective_s == pytest.approx([2 * LAUNCHES_PER_REDUCE])
 
 
+def test_products_run_beside_the_collectives_that_they_wait_for() -> None:
+    """One rank's part is waited for, and what takes longer than the work; the hosts' part stays."""
+    alone, beside = (
+        Speeds(A100, "fp16", replace(V2, launch_s=0.0, skew_s=1e-3, tensor_overlap=on)) for on in (False, True)
+    )
+    sent_s = alone.all_reduce_s(8e8, 4)
+    assert Pass([1.0], [8e8]).seconds(alone, 4) == pytest.approx(1.0 + sent_s + 3e-3)
+    assert Pass([1.0], [8e8]).seconds(beside, 4) == pytest.approx(1.0 + sent_s / 4 + 3e-3)
+    short_s = sent_s / 10
+    assert Pass([short_s], [8e8]).seconds(beside, 4) == pytest.approx(sent_s + 3e-3)
+    assert Pass([1.0]).seconds(beside, 1) == 1.0
+    made = training(replace(V2, sequence_parallel=True, tensor_overlap=True)).costs(layer(), 0, (4,), 0)
+    assert [way.id for way in made.alternatives] == ["recompute", "tp4-sp-overlap", "tp4-sp-overlap-recompute"]
+
+
 def test_fused_attention_is_faster_and_keeps_no_scores() -> None:
     operator = layer(1024, 16, 2048)
     kept = {}

@@ -14,6 +14,7 @@ from pipebench.bench.accuracy.framework import (
     profiler_of,
     sequence_parallel_of,
     sharding_of,
+    tensor_overlap_of,
     workload_fields,
 )
 from pipebench.bench.accuracy.machine import cluster_of
@@ -78,13 +79,15 @@ def express(
     recompute = _recompute(run, choices)
     precision, narrow = _precision(run, cluster, choices)
     framework = framework_of(run.framework, run.device.removeprefix("DGX-"), choices)
+    sequence_parallel = sequence_parallel_of(run.recompute, framework, tp, choices)
     setting = Setting(
         framework=framework,
         architecture=_architecture(run),
         recompute=recompute,
         precision=precision,
         products="fp8" if narrow else "",
-        sequence_parallel=sequence_parallel_of(run.recompute, framework, tp, choices),
+        sequence_parallel=sequence_parallel,
+        tensor_overlap=tensor_overlap_of(run, framework, sequence_parallel, tp, choices),
         tp=tp,
     )
     model, layers = _model(run, setting, vocabulary, choices)
@@ -129,8 +132,6 @@ def refuse_unsupported(run: Run) -> None:
             raise NotExpressed(words)
     if re.search(r"\((?:sft|lora)", run.model.lower()):
         raise NotExpressed("fine-tuning")
-    if "asynctp" in run.precision.lower():
-        raise NotExpressed("asynchronous tensor parallelism")
 
 
 def degrees(run: Run) -> tuple[int, int, int]:
@@ -225,7 +226,7 @@ def _recompute(run: Run, choices: Choices) -> RecomputeKind:
 def _precision(run: Run, cluster: Cluster, choices: Choices) -> tuple[Precision, bool]:
     """Precision of the weights, and whether the products of layers run in 8 bits: weights then have 16."""
     rates = cluster.types[0].peak_flops
-    said = run.precision.lower()
+    said, *_ = run.precision.lower().split("+")  # `fp8+compile`: how it ran may follow
     if not said:
         half = [name for name in ("bf16", "fp16") if name in rates]
         said = choices.take("precision", half[0] if half else "fp32", half[1:])

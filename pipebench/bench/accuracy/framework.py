@@ -6,6 +6,7 @@ import re
 from typing import Any, Literal, cast
 
 from pipebench.bench.accuracy.assumptions import Choices, NotExpressed
+from pipebench.bench.accuracy.run import Run
 from pipebench.defaults import PROFILER
 from pipebench.domain.problem import OptimizerSharding
 from pipebench.domain.profile import Precision
@@ -26,7 +27,8 @@ class Setting(Value, frozen=True, kw_only=True):
     """What a run is run with, as far as its framework decides more than the run says.
 
     products: the precision of the layers' products, where it is another than that of the weights. tp: the degree.
-    sequence_parallel: `on` or `off` where it is not left to the framework.
+    sequence_parallel: `on` or `off` where it is not left to the framework. tensor_overlap: whether products run
+    beside the collectives of tensor parallelism.
     """
 
     framework: FrameworkName
@@ -35,6 +37,7 @@ class Setting(Value, frozen=True, kw_only=True):
     precision: Precision
     products: Literal["", "fp8"] = ""
     sequence_parallel: SequenceParallel = ""
+    tensor_overlap: bool = False
     tp: int
 
 
@@ -74,6 +77,25 @@ def sequence_parallel_of(words: str, framework: FrameworkName, tp: int, choices:
     return cast(SequenceParallel, choices.take("sequence parallelism", usual, (other,)))
 
 
+OVERLAPS_TENSORS, ASYNCHRONOUS = "megatron-bridge", "asynctp"
+"""A framework whose recipes overlap the collectives of tensor parallelism with products, where Megatron-LM does so
+only when it is told; and what a run says behind its precision where torchtitan does."""
+
+
+def tensor_overlap_of(
+    run: Run, framework: FrameworkName, sequence_parallel: SequenceParallel, tp: int, choices: Choices
+) -> bool:
+    """Whether products run beside the collectives of tensor parallelism. It needs sequence parallelism."""
+    split = sequence_parallel == "on" or (framework == "torchtitan" and sequence_parallel == "")
+    if tp == 1 or not split:
+        return False
+    if ASYNCHRONOUS in run.precision.lower():
+        return True
+    if not run.framework.lower().startswith(OVERLAPS_TENSORS):
+        return False
+    return choices.take("tensor-parallel overlap", "on", ("off",)) == "on"
+
+
 def profiler_of(setting: Setting) -> str:
     """The profiler, options included. Selective recomputation is of unfused attention; fused keeps no scores."""
     again = setting.recompute == "selective" and setting.framework in ("megatron-v2", "megatron-deepspeed")
@@ -81,6 +103,7 @@ def profiler_of(setting: Setting) -> str:
     said += ["attention=selective"] if again else []
     said += [f"products={setting.products}"] if setting.products else []
     said += [f"sequence_parallel={setting.sequence_parallel}"] if setting.sequence_parallel else []
+    said += ["tensor_overlap=on"] if setting.tensor_overlap else []
     return f"{PROFILER}[{','.join(said)}]"
 
 

@@ -33,7 +33,7 @@ class Run(Value, frozen=True, kw_only=True):
     partition: layers of each stage in the order of execution, such as 5-6-6-5.
     schedule: such as 1f1b, interleaved-1f1b, zb-1p; what follows the first word is not read.
     recompute: none, selective or full; `+ sequence parallel` or `+ no sequence parallel` may follow.
-    precision: fp16, bf16, fp32, or a narrower one.
+    precision: fp16, bf16, fp32, or a narrower one; `+compile` and `+asyncTP` may follow.
     framework: its name first, such as Megatron-LM.
     iter_s: measured seconds of one iteration.
     samples_s_gpu: samples a second and GPU, as the source prints it.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pipebench.costs.placement import lanes_of
-from pipebench.costs.transformer import EMBEDDING, HEAD
+from pipebench.costs.transformer import EMBEDDING, HEAD, OVERLAPPED, SEQUENCE_SPLIT
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.graph import Operator, OperatorGraph
 from pipebench.domain.placement import PlacementKind, stands_as
@@ -24,7 +24,7 @@ class Arrangement:
 
     rank_of: for each stage its rank, numbered by first appearance. micro_batch: samples of one replica.
     recompute: what all stages or layers do (domain.recomputation). sequence_parallel: activations outside the
-    products are split over the tensor-parallel group.
+    products are split over the tensor-parallel group. tensor_overlap: products run beside its collectives.
     """
 
     problem: Problem
@@ -36,6 +36,7 @@ class Arrangement:
     micro_batch: int
     recompute: RecomputePin
     sequence_parallel: bool
+    tensor_overlap: bool = False
 
     @property
     def graph(self) -> OperatorGraph:
@@ -79,6 +80,11 @@ class Arrangement:
         """Whether replicas share out weights and gradients as well (ZeRO-3)."""
         return self.data_parallel > 1 and self.problem.regime.shards_weights
 
+    def require_plain_products(self) -> None:
+        """Raises CannotExpress where products run beside the collectives that they wait for."""
+        if self.tensor_overlap:
+            raise CannotExpress("products run beside the collectives of tensor parallelism (tensor_overlap=on)")
+
     def require_whole_weights(self, why: str) -> None:
         """Raises CannotExpress, with what stands against it, where replicas share out weights."""
         if self.shards_weights:
@@ -120,7 +126,7 @@ def arrange(problem: Problem, plan: Plan, inside_layers: bool = False) -> Arrang
         raise CannotExpress(
             f"unequal stages per rank: {', '.join(f'rank {r} has {n}' for r, n in sorted(counts.items()))}"
         )
-    again, sequence = _ways(problem, plan)
+    again, sequence, overlap = _ways(problem, plan)
     replicas = shared.data_parallel * plan.copies
     if shared.micro_batch % shared.data_parallel:
         raise CannotExpress(f"{shared.data_parallel} replicas do not divide the micro-batch {shared.micro_batch}")
@@ -134,6 +140,7 @@ def arrange(problem: Problem, plan: Plan, inside_layers: bool = False) -> Arrang
         micro_batch=shared.micro_batch // shared.data_parallel,
         recompute=again,
         sequence_parallel=sequence,
+        tensor_overlap=overlap,
     )
 
 
@@ -163,8 +170,9 @@ def _whole_layers(graph: OperatorGraph, contents: list[list[int]]) -> None:
                 )
 
 
-def _ways(problem: Problem, plan: Plan) -> tuple[RecomputePin, bool]:
-    """How the plan recomputes, and whether it splits sequences, from its stages and alternatives.
+def _ways(problem: Problem, plan: Plan) -> tuple[RecomputePin, bool, bool]:
+    """How the plan recomputes, whether it splits sequences and overlaps tensor parallelism, from its stages and
+    alternatives.
 
     Where operators are layers, the others (embedding, head) do not count.
     """
@@ -173,6 +181,7 @@ def _ways(problem: Problem, plan: Plan) -> tuple[RecomputePin, bool]:
     whole = {stage.recompute for stage in plan.stages}
     again: set[Repeated] = set()
     sequence: set[bool] = set()
+    overlap: set[bool] = set()
     for stage in plan.stages:
         costs = problem.profile.on(problem.cluster.devices[stage.devices[0]]).operators
         for name, identifier in zip(stage.operators, stage.choice or ("",) * len(stage.operators), strict=True):
@@ -181,8 +190,9 @@ def _ways(problem: Problem, plan: Plan) -> tuple[RecomputePin, bool]:
             if counts and any(alternative.recompute for alternative in offered):
                 again.add(repeated(next((a for a in offered if a.id == identifier), None)))
             if identifier and stage.tensor_parallel > 1:
-                sequence.add("-sp" in identifier)
+                sequence.add(SEQUENCE_SPLIT in identifier)
+                overlap.add(OVERLAPPED in identifier)
     if len(whole) > 1 or len(again) > 1:
         raise CannotExpress("some stages or layers recompute and others do not")
     recompute: RecomputePin = "stage" if "stage" in whole else again.pop() if again else "none"
-    return recompute, sequence == {True}
+    return recompute, sequence == {True}, overlap == {True}

@@ -27,6 +27,7 @@ def check_bounds(listed: list[int], layers: int, stages: int) -> None:
 def text(made: Arrangement) -> str:
     """A Python snippet."""
     made.require_whole_weights("DeepSpeed runs no pipeline with it")
+    made.require_plain_products()
     listed = bounds(made)
     check_bounds(listed, len(made.graph.operators), made.pipeline)
     zero = "# zero_optimization: stage 1\n" if made.shards_optimizer else ""

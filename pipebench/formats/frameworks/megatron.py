@@ -168,6 +168,8 @@ def flags(made: Arrangement) -> str:
     ]
     if made.sequence_parallel:
         lines.append("--sequence-parallel")
+    if made.tensor_overlap:
+        lines.append("--tp-comm-overlap")
     if problem.regime.shards_optimizer:
         lines.append("--use-distributed-optimizer")
     if problem.regime.precision != "fp32":

@@ -21,6 +21,7 @@ def split_points(made: Arrangement) -> list[str]:
 def text(made: Arrangement) -> str:
     """A Python snippet."""
     made.require_whole_weights("its pipelines keep weights and gradients whole")
+    made.require_plain_products()
     points = "".join(f'        "{path}": SplitPoint.BEGINNING,\n' for path in split_points(made))
     zero = "# optimizer: torch.distributed.optim.ZeroRedundancyOptimizer\n" if made.shards_optimizer else ""
     return (

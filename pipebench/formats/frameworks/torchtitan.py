@@ -74,6 +74,7 @@ def text(made: Arrangement, csv: str) -> str:
         "parallelism = ParallelismConfig(\n"
         f"    pipeline_parallel_degree={made.pipeline},\n"
         f"    tensor_parallel_degree={made.tensor_parallel},\n"
+        f"{'    enable_async_tensor_parallel=True,' + chr(10) if made.tensor_overlap else ''}"
         f"{_data_parallel(made)}"
         f"{pipeline if made.pipeline > 1 else ''}"
         ")\n"

@@ -139,7 +139,6 @@ def test_a_partition_is_taken_as_it_is() -> None:
         ({"cp": "2"}, "context parallelism"),
         ({"framework": "Megatron-Bridge (FSDP)"}, "fully sharded data parallelism in a pipeline"),
         ({"framework": "Megatron-Bridge; FSDP=64"}, "replicas that share out weights in groups"),
-        ({"precision": "bf16+asyncTP"}, "asynchronous tensor parallelism"),
         ({"model": "LLAMA3_70B (LoRA Performance)"}, "fine-tuning"),
         ({"model": "mamba"}, "an architecture that the suite does not know"),
         ({"layers": ""}, "the sizes of the model are not said"),
@@ -189,6 +188,30 @@ def test_fully_sharded_runs_share_out_what_their_framework_shares_out(
 ) -> None:
     """In a pipeline torchtitan keeps what it gathers until the last micro-batch."""
     assert express(run(**changes)).spec.optimizer_sharding == sharding
+
+
+def test_how_it_ran_may_follow_the_precision() -> None:
+    assert express(run(precision="bf16+compile")).spec.precision == "bf16"
+
+
+@pytest.mark.parametrize(
+    ("changes", "overlaps", "said"),
+    [
+        ({"framework": "torchtitan", "precision": "bf16+asyncTP"}, True, False),
+        ({"framework": "torchtitan"}, False, False),
+        ({"framework": "Megatron-Bridge 25.11", "device": "H100-80GB"}, True, True),
+        ({"framework": "Megatron-Bridge 25.11", "device": "H100-80GB", "tp": "1", "dp": "4"}, False, False),
+        ({"framework": "Megatron-LM", "device": "H100-80GB"}, False, False),
+        ({"framework": "Megatron-Bridge", "recompute": "full + no sequence parallel"}, False, False),
+    ],
+)
+def test_recipes_overlap_tensor_parallelism(changes: dict[str, str], overlaps: bool, said: bool) -> None:
+    made = express(run(**changes))
+    assert ("tensor_overlap=on" in (made.spec.profiler or "")) == overlaps
+    assert ("tensor-parallel overlap" in assumed(made)) == said
+    if said:
+        other = express(run(**changes), {"tensor-parallel overlap": "off"})
+        assert "tensor_overlap" not in (other.spec.profiler or "")
 
 
 def test_selective_checkpoints_are_those_of_the_framework() -> None:

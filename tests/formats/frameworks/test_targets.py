@@ -291,3 +291,23 @@ def test_megatron_interleaves_whole_groups_over_several_ranks() -> None:
     assert "6 micro-batches in groups of 4" in TARGETS["megatron"].refusal(replace(made, mini_batch=6), plan)
     alone = replace(plan, stages=tuple(replace(stage, devices=(0,)) for stage in plan.stages))
     assert "8 stages on one rank" in TARGETS["megatron"].refusal(made, alone)
+
+
+def test_products_beside_collectives_have_a_flag() -> None:
+    """Where the profile priced them so; frameworks that do not do it refuse."""
+    pins = Pins(tensor_parallel=2, pipeline=2, data_parallel=1, virtual_stages=1, micro_batch=1)
+    plain = problem(devices=4, mini_batch=8, pins=pins, **TINY)
+    costs = plain.profile.costs[0]
+    operators = tuple(
+        replace(
+            each,
+            alternatives=tuple(replace(way, id=way.id.replace("-sp", "-sp-overlap")) for way in each.alternatives),
+        )
+        for each in costs.operators
+    )
+    beside = replace(plain, profile=replace(plain.profile, costs=(replace(costs, operators=operators),)))
+    for name, flag in (("megatron", "--tp-comm-overlap"), ("torchtitan", "enable_async_tensor_parallel=True")):
+        assert flag in TARGETS[name].write(arrange(beside, planned(beside)), "")
+        assert flag not in TARGETS[name].write(arrange(plain, planned(plain)), "")
+    for name in ("deepspeed", "pipelining"):
+        assert "tensor_overlap=on" in TARGETS[name].refusal(beside, planned(beside))
