@@ -75,10 +75,12 @@ def test_torchtitan(runs: list[Run]) -> None:
     assert known.memory.at_or_above == 1.0
 
 
-def test_a_recipe_that_overlaps_tensor_parallelism(runs: list[Run]) -> None:
-    """Llama-3 70B on 64 H100 by Megatron-Bridge: 0.4 % with the overlap of its recipe, 12 % without."""
-    (error,) = errors(accuracy(runs, "bridge-25.11-LLAMA3_70B-DGX-H100-FP8-CS-64-128"))
-    assert error < 0.03
+def test_tensor_parallelism_beside_products(runs: list[Run]) -> None:
+    """Llama-3 70B on 64 H100: 0.4 and 0.8 % off with the overlap that both sources speak of, 12 and 14 without."""
+    ids = ("megatron-lm-llama3-70B", "bridge-25.11-LLAMA3_70B-DGX-H100-FP8-CS-64-128")
+    made = held_against(HOST, [run for run in runs if run.id.startswith(ids)])
+    assert len(errors(made)) == 2
+    assert max(errors(made)) < 0.03
 
 
 def test_the_zero_bubble_paper(runs: list[Run]) -> None:

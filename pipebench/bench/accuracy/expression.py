@@ -108,7 +108,7 @@ def express(
         pp=pp,
         vpp=order.virtual,
         precision=setting.precision,
-        optimizer_sharding=sharding_of(run.framework, framework, pp, dp),
+        optimizer_sharding=sharding_of(run.framework, framework, pp, dp, choices),
         **workload_fields(setting),
     )
     by_stage, level = _layers_by_stage(run, layers, order, choices)

@@ -77,21 +77,24 @@ def sequence_parallel_of(words: str, framework: FrameworkName, tp: int, choices:
     return cast(SequenceParallel, choices.take("sequence parallelism", usual, (other,)))
 
 
-OVERLAPS_TENSORS, ASYNCHRONOUS = "megatron-bridge", "asynctp"
-"""A framework whose recipes overlap the collectives of tensor parallelism with products, where Megatron-LM does so
-only when it is told; and what a run says behind its precision where torchtitan does."""
+ASYNCHRONOUS = "asynctp"
+"""What a run says behind its precision where torchtitan overlaps tensor parallelism with products."""
 
 
 def tensor_overlap_of(
     run: Run, framework: FrameworkName, sequence_parallel: SequenceParallel, tp: int, choices: Choices
 ) -> bool:
-    """Whether products run beside the collectives of tensor parallelism. It needs sequence parallelism."""
+    """Whether products run beside the collectives of tensor parallelism. It needs sequence parallelism.
+
+    Megatron-LM says of the runs that it publishes since it has fused attention that they do (README, Training
+    speed and scalability), and recipes of Megatron-Bridge switch it on.
+    """
     split = sequence_parallel == "on" or (framework == "torchtitan" and sequence_parallel == "")
     if tp == 1 or not split:
         return False
     if ASYNCHRONOUS in run.precision.lower():
         return True
-    if not run.framework.lower().startswith(OVERLAPS_TENSORS):
+    if framework != "megatron":
         return False
     return choices.take("tensor-parallel overlap", "on", ("off",)) == "on"
 
@@ -107,18 +110,23 @@ def profiler_of(setting: Setting) -> str:
     return f"{PROFILER}[{','.join(said)}]"
 
 
-def sharding_of(text: str, framework: FrameworkName, pp: int, dp: int) -> OptimizerSharding:
+def sharding_of(text: str, framework: FrameworkName, pp: int, dp: int, choices: Choices) -> OptimizerSharding:
     """What replicas share out. text: the run's framework, with `FSDP` where it has fully sharded data parallelism,
     and `FSDP=N` where N replicas share.
 
     Without a pipeline weights and gradients are shared out too. In a pipeline torchtitan keeps what it gathers
-    until the last micro-batch, so that the optimizer alone is.
+    until the last micro-batch, so that the optimizer alone is. Megatron-LM says of its later runs that they gather
+    parameters beside the work, which takes its distributed optimizer.
 
     Raises NotExpressed.
     """
     found = re.search(r"FSDP(?:=(\d+))?", text)
-    if found is None or dp == 1 or found[1] == "0":
+    if dp == 1:
         return "none"
+    if found is None or found[1] == "0":
+        if framework != "megatron":
+            return "none"
+        return cast(OptimizerSharding, choices.take("optimizer sharding", "zero1", ("none",)))
     if found[1] is not None and int(found[1]) != dp:
         raise NotExpressed("replicas that share out weights in groups")
     if pp == 1:
