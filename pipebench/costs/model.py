@@ -81,6 +81,14 @@ class CostModel:
             self._exchange_ns(stage, plan),
         )
 
+    def exposed_exchange_ns(self, stage: Stage, plan: Plan | None = None) -> tuple[int, int]:
+        """The ns of a forward and of a backward in which replicas exchange weights and nothing is computed."""
+        if not self.problem.regime.shards_weights:
+            return 0, 0
+        computed = self.formula.times(self._compute_ns(stage), 0, stage.micro_batch, 1, stage.recompute)
+        exchange = self._exchange_ns(stage, plan)
+        return max(0, exchange[0] - computed.forward), max(0, exchange[1] - computed.backward)
+
     def update_ns(self, stage: Stage, plan: Plan | None = None) -> int:
         """The time of the update that the stage runs once a mini-batch, in ns, in both regimes."""
         if self.problem.regime.step is None:

@@ -108,7 +108,9 @@ class PartedStep:
         shares = self._tables.shares[:, columns.kind, columns.stage]
         first, second = columns.together, columns.together + 1
         shares[0, first] = np.minimum(run.tasks.duration[first], shares[0, first] + shares[0, second])
-        shares[1, first] = run.tasks.duration[first] - shares[0, first]
+        left = run.tasks.duration[first] - shares[0, first]
+        shares[1, first] = np.minimum(left, shares[1, first] + shares[1, second])
+        shares[2, first] = left - shares[1, first]
         shares[:, second] = 0
         sent = _sent_off(run)
         return tuple(
@@ -173,16 +175,23 @@ def _shares(model: CostModel, plan: Plan, stages: StageTable) -> IntArray:
     for position, stage in enumerate(plan.stages):
         forward, backward, inputs, weights, update = stages.duration[:, position]
         there, back = model.collective_ns(stage)
+        exchange = model.exposed_exchange_ns(stage, plan)
+        gradients[F, position], gradients[B, position], gradients[I, position] = (
+            exchange[0],
+            exchange[1],
+            exchange[1],
+        )
+        forward, backward = forward - exchange[0], backward - exchange[1]
         kernels[F, position] = forward - min(there, forward)
         kernels[B, position] = backward - min(back, backward)
         # Products of the weights' gradients wait for nobody: communication is in the other part first.
         kernels[W, position] = min(weights, kernels[B, position])
         kernels[I, position] = kernels[B, position] - kernels[W, position]
-        collectives[:, position] = stages.duration[:, position] - kernels[:, position]
+        collectives[:, position] = stages.duration[:, position] - kernels[:, position] - gradients[:, position]
         gradients[R, position] = min(update, model.exposed_reduce_ns(stage, plan))
         optimizer[R, position] = update - gradients[R, position]
         collectives[R, position] = 0
-        assert inputs + weights == backward
+        assert inputs + weights == backward + exchange[1]
     return shares
 
 
