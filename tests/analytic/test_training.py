@@ -21,8 +21,9 @@ from pipebench.formats.devices import load_device
 from pipebench.formats.frameworks.facts import framework_names, load_framework
 from pipebench_analytic.kernels.speeds import kernel_speeds
 from pipebench_analytic.kernels.tables import own_speeds
+from pipebench_analytic.layer_kernels import LAUNCHES_PER_REDUCE, Pass
 from pipebench_analytic.speeds import Speeds
-from pipebench_analytic.training import LAUNCHES_PER_REDUCE, Pass, TrainingCosts
+from pipebench_analytic.training import TrainingCosts
 
 A100 = load_device("A100-SXM4-80GB")
 V2 = load_framework("megatron-v2")
