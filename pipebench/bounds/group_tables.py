@@ -28,6 +28,8 @@ state_bytes: at all times. live_bytes: while a micro-batch is live.
 """
 WHOLE, CROSSING, STATE, LIVE = range(len(COLUMNS))
 Rows = tuple[tuple[int, ...], ...]
+EXACT_STATE = 2**36
+"""Below it what floats of a few states are off is less than the byte that the cost model rounds up to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,12 +154,13 @@ class GroupTables:
         _, _, _, busy, crossing, saved = shares.times(samples)
         update = shares.update_ns(replicas)
         state = shares.state_bytes(replicas) / (rows.devices * replicas)
+        state = np.floor(np.where(state < EXACT_STATE, state, state * (1 - LOSS)))
 
         def lane_ns(each: FloatArray) -> FloatArray:
             lane: FloatArray = runs * each // turns if pattern else -(-runs // turns) * each
             return lane
 
-        columns = lane_ns(busy) + update, lane_ns(crossing), np.floor(state * (1 - LOSS)), saved
+        columns = lane_ns(busy) + update, lane_ns(crossing), state, saved
         return _Stage(samples, rows.operator[fits], np.stack(columns, axis=1)[fits])
 
     @cached_property

@@ -131,7 +131,7 @@ class Division:
     def _fits(self, case: "_Arrays", time_ns: int) -> bool:
         time_ns = max(time_ns, 1)
         room = -(-max(time_ns - self._every_ns, -1) * UNIT // time_ns)
-        waits = np.floor(self._waits / time_ns * UNIT * (1 - LOSS)).astype(np.int64)
+        waits = np.floor(self.waits / time_ns * UNIT * (1 - LOSS)).astype(np.int64)
         kinds = [0] if case.pattern else [1, 2]
         costs, weights = case.sums(time_ns, self._last, kinds)
         needed = fewest_devices(costs, case.devices, weights, np.array([room, UNIT]), waits, case.buffers)
@@ -165,7 +165,7 @@ class Division:
         return int((before_each(self._graph, both) + both).max())
 
     @cached_property
-    def _waits(self) -> IntArray:
+    def waits(self) -> IntArray:
         """What a device with a set of operators waits: nothing, at the start, at both ends; shape (3, sets)."""
         chosen = list(self._tables.operators)
         start, end = _least_of_sets(self._before[chosen]), _least_of_sets(self._behind[chosen])

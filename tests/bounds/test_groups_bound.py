@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from pipebench.bounds import time_bound
 from pipebench.bounds.group_tables import GroupTables
-from pipebench.bounds.groups import MOST_OPERATORS, groups_proof
+from pipebench.bounds.groups import MOST_OPERATORS, Division, groups_proof
 from pipebench.bounds.operators import every_stage_ns
 from pipebench.bounds.partition import TOO_MANY, fewest_devices
 from pipebench.check import check_schedule
@@ -22,6 +22,7 @@ from pipebench.simulation.metrics import metrics
 from pipebench.simulation.simulate import simulate
 from tests.bounds.drawn_problems import problems
 from tests.bounds.every_plan import partitions, plans
+from tests.bounds.plain_groups_bound import PlainGroups
 from tests.bounds.test_shared_bounds import with_memory, with_overhead
 from tests.builders import chain_problem, cluster, dag_problem
 from tests.nightly import examples
@@ -116,6 +117,39 @@ def test_what_crosses_between_groups_needs_buffers() -> None:
     assert {group.buffers for case in tables.cases for group in case.groups if group.devices == 1} == {(12,)}
 
 
+def test_tables_of_a_group() -> None:
+    """Runs of 3 and 4 ns a sample, 12 bytes of weights, 5 saved a sample, tensors of 2 bytes; mini-batch 6."""
+    problem = chain_problem(
+        [3, 3], [4, 4], cluster(2), activations=[0, 2, 0], weights=[12, 12], saved=[5, 5], mini_batch=6
+    )
+    found = {
+        (case.copies, case.micro_batch, group.devices, group.turns): group
+        for case in GroupTables(problem).cases
+        for group in case.groups
+    }
+    # Six samples on one device; two replicas that share micro-batches of two run three of one sample each, and
+    # reduce 12 bytes: 2 / 2 x 12 ns less 1. Two devices of one replica would run both samples, which takes 42 ns.
+    assert found[1, 2, 1, 1].rows[0] == ((42, 42, 36, 10),)
+    assert found[1, 2, 2, 1].rows[0] == ((21 + 11, 21, 36, 5),)
+    # In turn each runs whole micro-batches: of a pattern one and a half of three of them, of an order two.
+    assert found[1, 2, 2, 2].rows[0] == ((21 + 11, 21, 36, 10),)
+    odd = GroupTables(replace(problem, mini_batch=3)).cases[0]
+    assert (odd.micro_batch, odd.groups[2].turns, odd.groups[2].rows[0]) == (0, 2, ((14 + 11, 14, 36, 5),))
+    # A message and its gradient: of two samples, of one of them, of whole micro-batches; of an order of one.
+    sizes = {key: group.buffers for key, group in found.items()}
+    assert (sizes[1, 2, 1, 1], sizes[1, 2, 2, 1], sizes[1, 2, 2, 2]) == ((8,), (4,), (8,))
+    assert {sizes[key] for key in found if not key[1]} == {(4,)}
+    assert (1, 2, 2, 1) in found
+    assert (2, 3, 1, 1) in found
+    assert (2, 3, 2, 1) not in found
+
+
+def test_devices_without_the_first_operator_wait_for_it_and_those_without_the_last_one_behind_it() -> None:
+    problem = chain_problem([3, 5], [7, 2], cluster(2))
+    waits = Division(GroupTables(problem), 0).waits
+    assert waits.tolist() == [[0, 0, 0, 0], [0, 0, 3, 0], [0, 2, 3, 0]]
+
+
 def test_both_ends_of_a_fork_save_at_their_own_instants() -> None:
     """0 -> 1 and 0 -> 2: a device with both readers never has to hold both."""
     tensors = [(0, (1, 2), 0)]
@@ -184,3 +218,30 @@ def test_the_time_that_is_claimed_is_the_first_that_is_not_ruled_out(devices: in
     again = groups_proof(problem, every_ns, proof.claimed_ns - 1)
     assert again is not None
     assert again.claimed_ns == proof.claimed_ns
+
+
+@st.composite
+def tight_graphs(draw: st.DrawFn) -> Problem:
+    """Two to four operators on one to three devices, on which memory is short."""
+    size = draw(st.integers(2, 4))
+    pairs = [(one, other) for one in range(size) for other in range(one + 1, size)]
+    edges = sorted(draw(st.sets(st.sampled_from(pairs), max_size=4)))
+    work, held = (st.lists(st.integers(0, most), min_size=size, max_size=size) for most in (20, 9))
+    return dag_problem(
+        draw(work), draw(work), [(one, (other,), draw(st.integers(0, 4))) for one, other in edges],
+        cluster(draw(st.integers(1, 3)), memory=draw(st.sampled_from([30, 45, 60, 90, 10**6]))),
+        weights=draw(held), saved=draw(held), mini_batch=draw(st.sampled_from([1, 2, 4])),
+        micro_batches=draw(st.sampled_from([(1,), (1, 2), (1, 2, 4)])), mode="async",
+    )  # fmt: skip
+
+
+@settings(max_examples=examples(300), deadline=None, suppress_health_check=list(HealthCheck))
+@given(tight_graphs())
+def test_it_is_what_the_lemmas_say(problem: Problem) -> None:
+    plain = PlainGroups(problem)
+    proof = groups_proof(problem, 0, 1)
+    if proof is None:
+        assert plain.possible(1) or not plain.possible(900)
+        return
+    assert plain.possible(proof.claimed_ns)
+    assert not plain.possible(proof.claimed_ns - 1)

@@ -9,16 +9,19 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from pipebench.bounds.groups import groups_proof
 from pipebench.certificates.bound_kinds import check_bound
 from pipebench.certificates.check import check
 from pipebench.certificates.document import Part, Refused, written
 from pipebench.certificates.premises import read_problem
-from pipebench.certificates.write import certificate
+from pipebench.certificates.write import certificate, problem_part
 from pipebench.check import check_schedule
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan, Stage
+from pipebench.domain.problem import Problem
 from pipebench.simulation.simulate import simulate
 from tests.bounds.drawn_problems import problems
+from tests.bounds.test_groups_bound import tight_graphs
 from tests.bounds.test_shared_bounds import with_memory
 from tests.builders import chain_problem, cluster
 from tests.certificates.test_round_trips import a_plan, certified
@@ -45,6 +48,21 @@ def test_the_checker_finds_the_same_bound_where_memory_just_fits(data: st.DataOb
         fitting = with_memory(problem, plan, max(1, *verdict.peak_bytes.values()))
         if simulate(fitting, plan, schedule).period_ns != 0:
             certified(fitting, plan, schedule)
+
+
+@settings(max_examples=examples(200), deadline=None, suppress_health_check=list(HealthCheck))
+@given(tight_graphs())
+def test_one_ns_more_is_refused(problem: Problem) -> None:
+    proof = groups_proof(problem, 0, 1)
+    assume(proof is not None)
+    assert proof is not None
+    part = read_problem(Part(problem_part(problem), "problem"))
+    document = json.loads(json.dumps(proof.document()))
+    said = {"kind": "groups", "over": "plans of whole operators", "proof": document}
+    assert check_bound(part, Part(said, "bound")) == proof.claimed_ns
+    document["claimed_ns"] += 1
+    with pytest.raises(Refused, match=f"{proof.claimed_ns} ns suffice"):
+        check_bound(part, Part(said, "bound"))
 
 
 def content() -> Any:
