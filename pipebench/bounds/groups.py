@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from pipebench.bounds.choices import LOSS
-from pipebench.bounds.group_tables import CROSSING, LIVE, STATE, WHOLE, Case, GroupTables, groups_of
+from pipebench.bounds.group_tables import CROSSING, LIVE, STATE, WHOLE, Case, GroupTables, cases_of, groups_of
+from pipebench.bounds.operators import devices_of_a_plan
 from pipebench.bounds.partition import fewest_devices
 from pipebench.bounds.search import CLOSE, MOST_RISE
 from pipebench.bounds.spine import before_each
@@ -23,6 +24,9 @@ MOST_OPERATORS = 10
 """Of problems with more, sets of operators are too many to look at."""
 MOST_SAMPLES = 1 << 20
 """Of a mini-batch: all its divisors are looked at."""
+MOST_DEVICES = 32
+MOST_GROUPS = 1000
+"""Of all cases."""
 MOST_SETS = 400_000
 """Sets of operators on all groups of all cases that are looked at."""
 WEIGHTS = (1, 0), (0, 1), (1, 1), (2, 1), (1, 2), (3, 1), (1, 3)
@@ -87,11 +91,11 @@ def groups_proof(problem: Problem, every_ns: int, time_ns: int) -> GroupsProof |
 
 def _is_small(problem: Problem) -> bool:
     moving = sum(not operator.constant for operator in problem.profile.graph.operators)
-    if not 0 < moving <= MOST_OPERATORS or problem.mini_batch > MOST_SAMPLES:
+    devices, samples = devices_of_a_plan(problem), problem.mini_batch
+    if not 0 < moving <= MOST_OPERATORS or devices > MOST_DEVICES or samples > MOST_SAMPLES:
         return False
-    tables = GroupTables(problem)
-    groups = sum(len(groups_of(tables.devices // copies)) for copies, _ in tables.sizes)
-    return groups << moving <= MOST_SETS
+    groups = [len(groups_of(devices // copies)) for copies, _ in cases_of(samples, devices)]
+    return sum(groups) <= MOST_GROUPS and sum(groups) << moving <= MOST_SETS
 
 
 class Division:
