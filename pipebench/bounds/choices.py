@@ -155,7 +155,7 @@ def _parts(
     for number, cut in enumerate(listed):
         alike = (cut.samples.bit_length(), cut.replicas.bit_length()) if joined else (number,)
         groups.setdefault(alike, []).append(cut)
-    shares = _Shares(problem, rows, at_once)
+    shares = Shares(problem, rows, at_once)
     repeats = (False, True) if problem.pins.recompute in (None, "stage") else (False,)
     for group in groups.values():
         for repeat in repeats:
@@ -173,7 +173,7 @@ def _parts(
             yield rows.operator[fit], least[:, fit].T
 
 
-class _Shares:
+class Shares:
     """The columns of all ways on one device type, by cut. repeat: whether the stage recomputes. at_once: operators
     that save something at one instant.
 

@@ -5,6 +5,7 @@ from typing import Literal
 
 import numpy as np
 
+from pipebench.bounds.groups import groups_proof
 from pipebench.bounds.links import links_proof
 from pipebench.bounds.operators import (
     Cut,
@@ -24,7 +25,7 @@ from pipebench.bounds.spine import before_each
 from pipebench.costs.quantise import NS_PER_S, IntArray
 from pipebench.domain.problem import Problem
 
-TimeKind = Literal["work", "operator", "path", "reduce", "fill", "memory", "links"]
+TimeKind = Literal["work", "operator", "path", "reduce", "fill", "memory", "links", "groups"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ def time_bound(problem: Problem, split: bool = False) -> TimeBound:
 
     `work`, `operator` and, in sync, `path` take memory as unlimited; `reduce`, in sync `fill`, and `memory` count
     more and more of what operators share (`pipebench.bounds.shared`), and are left out where no plan fits. `links`
-    is there where it is the largest (`pipebench.bounds.links`).
+    (`pipebench.bounds.links`) and `groups` (`pipebench.bounds.groups`) are there where they are above all others.
     Over plans that run every operator on one device of a replica, or by an alternative; split: over plans that
     cut its dims among the devices as well (see `pipebench.bounds.operators`): then the first three alone.
 
@@ -79,7 +80,7 @@ def time_bound(problem: Problem, split: bool = False) -> TimeBound:
 
 def of_shared(problem: Problem, known: dict[TimeKind, int]) -> dict[TimeKind, int]:
     """The bounds `reduce`, in sync `fill`, and `memory`, each at least the one before; none where no plan fits.
-    Then `links`, where it is above all others.
+    Then `links`, and then `groups`, where they are above all others.
 
     known: the bounds that are computed already, `work` among them.
     """
@@ -89,7 +90,10 @@ def of_shared(problem: Problem, known: dict[TimeKind, int]) -> dict[TimeKind, in
     names: list[TimeKind] = ["reduce", "fill", "memory"] if found.lasting else ["reduce", "memory"]
     parts = dict(zip(names, (bound for bound, _ in bounds_of(found, known["work"])), strict=True))
     links = links_proof(problem, found, max(*known.values(), *parts.values()))
-    return parts if links is None else {**parts, "links": links.claimed_ns}
+    if links is not None:
+        parts["links"] = links.claimed_ns
+    groups = groups_proof(problem, found.every_ns, max(*known.values(), *parts.values()))
+    return parts if groups is None else {**parts, "groups": groups.claimed_ns}
 
 
 def work_ns(problem: Problem) -> int:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from pipebench.certificates.bound_check import flaw_of_bound
 from pipebench.certificates.document import MOST_DIGITS, Part, Refused, whole
+from pipebench.certificates.group_check import groups_bound
 from pipebench.certificates.premises import Problem, require_order
 
 COLUMNS = {
@@ -246,6 +247,7 @@ KINDS: dict[str, Callable[[Problem, Part], int]] = {
     "fill": shared_bound,
     "memory": shared_bound,
     "links": links_bound,
+    "groups": groups_bound,
 }
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from pipebench.bounds import TimeBound
+from pipebench.bounds.groups import GroupsProof, groups_proof
 from pipebench.bounds.links import LinksProof, links_proof
 from pipebench.bounds.operators import (
     Cut,
@@ -36,8 +37,8 @@ def bound_part(problem: Problem, bound: TimeBound, split: bool) -> dict[str, Any
 
     split: the bound is one over plans that cut operators among devices as well.
     """
-    if bound.kind in SHARED or bound.kind == "links":
-        proof = time_proof(problem) if bound.kind in SHARED else _links(problem, bound)
+    if bound.kind in (*SHARED, "links", "groups"):
+        proof = time_proof(problem) if bound.kind in SHARED else _packed(problem, bound)
         assert proof is not None
         document = json.loads(json.dumps(proof.document()))
         return {"kind": bound.kind, "over": "plans of whole operators", "proof": document}
@@ -58,9 +59,13 @@ def bound_part(problem: Problem, bound: TimeBound, split: bool) -> dict[str, Any
     return part
 
 
-def _links(problem: Problem, bound: TimeBound) -> LinksProof | None:
-    """The proof from links that is above all other bounds."""
-    parted, found = shared(problem), max(ns for kind, ns in bound.parts.items() if kind != "links")
+def _packed(problem: Problem, bound: TimeBound) -> LinksProof | GroupsProof | None:
+    """The proof from links, or from groups of devices, that is above all bounds that were found before it."""
+    names = list(bound.parts)
+    found = max(bound.parts[kind] for kind in names[: names.index(bound.kind)])
+    if bound.kind == "groups":
+        return groups_proof(problem, every_stage_ns(problem), found)
+    parted = shared(problem)
     return links_proof(problem, parted, found) if parted else None
 
 

@@ -55,8 +55,11 @@ def tiny(number: int, mode: RegimeMode, pins: Pins | None = None, kind: Kind = "
     )
 
 
-def all_plans(problem: Problem) -> Iterator[Plan]:
-    """Every division into stages on groups of devices, with micro-batches, modes, recomputation and copies."""
+def all_plans(problem: Problem, rarely: bool = False) -> Iterator[Plan]:
+    """Every division into stages on groups of devices, with micro-batches, modes, recomputation and copies.
+
+    rarely: in async also more replicas in turn than a mini-batch has micro-batches: one has none in each of them.
+    """
     names = [operator.name for operator in problem.profile.graph.operators]
     count, sync = problem.cluster.size, problem.regime.mode == "sync"
     for groups in partitions(names):
@@ -65,7 +68,7 @@ def all_plans(problem: Problem) -> Iterator[Plan]:
                 continue  # groups are numbered by their first stage
             for sizes in product(range(1, count + 1), repeat=max(homes) + 1):
                 for copies in range(1, count // sum(sizes) + 1) if sum(sizes) <= count else ():
-                    yield from _plans(problem, groups, homes, sizes, copies, sync)
+                    yield from _plans(problem, groups, homes, sizes, copies, sync, rarely)
 
 
 def _plans(
@@ -75,6 +78,7 @@ def _plans(
     sizes: tuple[int, ...],
     copies: int,
     sync: bool,
+    rarely: bool,
 ) -> Iterator[Plan]:
     if problem.mini_batch % copies:
         return
@@ -84,7 +88,9 @@ def _plans(
     several = product(offered, repeat=len(groups)) if sync else ((b,) * len(groups) for b in offered)
     for batch in several:
         modes = [
-            ("split", "round_robin") if 1 < sizes[home] <= samples // b else ("split",)
+            ("split", "round_robin")
+            if 1 < sizes[home] <= (sizes[home] if rarely and not sync else samples // b)
+            else ("split",)
             for home, b in zip(homes, batch, strict=True)
         ]
         for mode in product(*modes):
@@ -110,7 +116,7 @@ def busiest_ns(model: CostModel, plan: Plan) -> int:
     for stage in plan.stages:
         runs = model.problem.mini_batch // plan.copies // stage.micro_batch
         for devices in stage.device_sets:
-            busy = runs // stage.turns * model.stage_times(stage, plan).period
+            busy = runs * model.stage_times(stage, plan).period // stage.turns
             for device in devices:
                 load[device] = load.get(device, 0) + busy
     return max(load.values())
@@ -170,10 +176,10 @@ def order_ns(problem: Problem, plan: Plan, below: int) -> int:
     return below
 
 
-def optimum_ns(problem: Problem, below: int) -> int:
-    """The shortest mini-batch of all plans, if it is below; else `below`."""
+def optimum_ns(problem: Problem, below: int, rarely: bool = False) -> int:
+    """The shortest mini-batch of all plans, if it is below; else `below`. rarely: see `all_plans`."""
     model = KeptCosts(problem)
-    for plan in all_plans(problem):
+    for plan in all_plans(problem, rarely):
         try:
             if busiest_ns(model, plan) >= below or check_plan(problem, plan).status == "invalid":
                 continue

@@ -1,0 +1,183 @@
+"""Certificates of bounds from groups of devices: the checker finds the same, and refuses what does not follow."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from pipebench.bounds.groups import groups_proof
+from pipebench.certificates.bound_kinds import check_bound
+from pipebench.certificates.check import check
+from pipebench.certificates.document import Part, Refused, written
+from pipebench.certificates.premises import read_problem
+from pipebench.certificates.write import certificate, problem_part
+from pipebench.check import check_schedule
+from pipebench.domain.errors import PipebenchError
+from pipebench.domain.plan import Plan, Stage
+from pipebench.domain.problem import Problem
+from pipebench.simulation.simulate import simulate
+from tests.bounds.drawn_problems import problems
+from tests.bounds.test_groups_bound import tight_graphs
+from tests.bounds.test_shared_bounds import with_memory
+from tests.builders import chain_problem, cluster
+from tests.certificates.test_round_trips import a_plan, certified
+from tests.nightly import examples
+from tests.plugins.running import services
+
+
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_the_checker_finds_the_same_bound_where_memory_just_fits(data: st.DataObject) -> None:
+    problem = data.draw(problems())
+    problem = replace(problem, regime=replace(problem.regime, mode="async"))
+    plan = data.draw(a_plan(problem))
+    assume(plan is not None)
+    assert plan is not None
+    for name in ("1f1b*", "1f1b-rr", "greedy"):
+        try:
+            schedule = services().schedule(name, problem, plan)
+        except PipebenchError:
+            continue
+        verdict = check_schedule(problem, plan, schedule)
+        if verdict.status != "valid":
+            continue
+        fitting = with_memory(problem, plan, max(1, *verdict.peak_bytes.values()))
+        if simulate(fitting, plan, schedule).period_ns != 0:
+            certified(fitting, plan, schedule)
+
+
+@settings(max_examples=examples(200), deadline=None, suppress_health_check=list(HealthCheck))
+@given(tight_graphs())
+def test_one_ns_more_is_refused(problem: Problem) -> None:
+    proof = groups_proof(problem, 0, 1)
+    assume(proof is not None)
+    assert proof is not None
+    part = read_problem(Part(problem_part(problem), "problem"))
+    document = json.loads(json.dumps(proof.document()))
+    said = {"kind": "groups", "over": "plans of whole operators", "proof": document}
+    assert check_bound(part, Part(said, "bound")) == proof.claimed_ns
+    document["claimed_ns"] += 1
+    with pytest.raises(Refused, match=f"{proof.claimed_ns} ns suffice"):
+        check_bound(part, Part(said, "bound"))
+
+
+def content() -> Any:
+    """Three operators of 6 ns on two devices; replicas would reduce gradients for 1000 ns. The bound is 12 ns."""
+    problem = chain_problem([2, 2, 2], [4, 4, 4], cluster(2), activations=[0, 1, 1, 0], weights=[1000] * 3)
+    stages = (
+        Stage(operators=("op0", "op1"), devices=(0,), micro_batch=1),
+        Stage(operators=("op2",), devices=(1,), micro_batch=1),
+    )
+    plan = Plan(stages=stages)
+    return json.loads(certificate(problem, plan, services().schedule("1f1b*", problem, plan), {}).data)["content"]
+
+
+def test_it_is_the_proof_of_the_bound() -> None:
+    made = content()
+    assert made["bound"]["kind"] == "groups"
+    assert check(written(made)).bound_ns == 12
+
+
+def _longer(proof: dict[str, Any]) -> None:
+    proof["claimed_ns"] = 13
+
+
+def _cheaper(proof: dict[str, Any]) -> None:
+    for case in proof["cases"]:
+        for group in case["groups"]:
+            group["rows"] = [[[number // 2 for number in row] for row in rows] for rows in group["rows"]]
+
+
+def _later(proof: dict[str, Any]) -> None:
+    proof["every_ns"] = -1
+
+
+def _fewer_operators(proof: dict[str, Any]) -> None:
+    proof["operators"] = [0, 1]
+
+
+def _twice(proof: dict[str, Any]) -> None:
+    proof["operators"] = [0, 1, 1]
+
+
+def _more_memory(proof: dict[str, Any]) -> None:
+    proof["memory_bytes"] += 1
+
+
+def _fewer_cases(proof: dict[str, Any]) -> None:
+    proof["cases"].pop()
+
+
+def _fewer_groups(proof: dict[str, Any]) -> None:
+    proof["cases"][0]["groups"].pop()
+
+
+def _fewer_devices(proof: dict[str, Any]) -> None:
+    proof["devices"] = 3
+
+
+def _fewer_rows(proof: dict[str, Any]) -> None:
+    proof["cases"][0]["groups"][0]["rows"].pop()
+
+
+def _short_row(proof: dict[str, Any]) -> None:
+    proof["cases"][0]["groups"][0]["rows"][0][0].pop()
+
+
+def _below_zero(proof: dict[str, Any]) -> None:
+    proof["cases"][0]["groups"][0]["rows"][0][0][0] = -1
+
+
+def _fewer_buffers(proof: dict[str, Any]) -> None:
+    proof["cases"][0]["groups"][0]["buffers"] = []
+
+
+def _fewer_waits(proof: dict[str, Any]) -> None:
+    proof["forward_ns"] = [0]
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "words"),
+    [
+        (_longer, "12 ns suffice"),
+        (_cheaper, "11 ns suffice"),
+        (_later, "must be from 0"),
+        (_fewer_operators, "11 ns suffice"),
+        (_twice, "different ones"),
+        (_more_memory, "is not that of a device"),
+        (_fewer_cases, "are not those of all copies and micro-batches"),
+        (_fewer_groups, "are not those of all sizes and turns"),
+        (_fewer_devices, "must be from 1 to 2"),
+        (_fewer_rows, "are not 3 lists"),
+        (_short_row, "rows of four numbers"),
+        (_below_zero, "must be from 0"),
+        (_fewer_buffers, "are 0 of 2"),
+        (_fewer_waits, "are 1 of 3"),
+    ],
+)
+def test_what_does_not_follow_is_refused(spoilt: Callable[[dict[str, Any]], None], words: str) -> None:
+    made = content()
+    spoilt(made["bound"]["proof"])
+    made["claims"]["bound_ns"] = made["bound"]["proof"]["claimed_ns"]
+    with pytest.raises(Refused, match=words):
+        check(written(made))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("regime", "sync", "without a flush"),
+        ("constants", [0], "different ones that need the input"),
+        ("mini_batch", 2**20 + 1, "samples"),
+        ("overlap_numerator", 1, "nobody waits for"),
+    ],
+)
+def test_other_problems_have_no_such_proof(name: str, value: Any, words: str) -> None:
+    made = content()
+    made["problem"][name] = value
+    with pytest.raises(Refused, match=words):
+        check_bound(read_problem(Part(made["problem"], "problem")), Part(made["bound"], "bound"))
