@@ -105,11 +105,21 @@ def memory(problem: Problem, plan: Plan, stage: Stage, samples: int) -> list[int
     replicas = stage.data_parallel * plan.copies * plan.pipelines
     sharers = replicas if regime.optimizer_sharding == "zero1" else 1
     state = (1 if flushes else 2) * weights + weights + ceil(Fraction(weights * each, 4 * sharers))
+    gathered = 0
+    if regime.optimizer_sharding == "zero3" and replicas > 1:
+        state = ceil(((2 if flushes else 3) * weights + Fraction(weights * each, 4)) / replicas)
+        own = [
+            next((a.parameter_bytes for a in costs[name].alternatives if a.id == way), None)
+            if way
+            else sum(graph.parameter_bytes[used] for used in graph.operators[graph.index[name]].parameters)
+            for name, way in ways.items()
+        ]
+        gathered = 3 * max(size or 0 for size in own)
     buffers, inputs = crossing(problem, plan, stage, samples)
     again = stage.recompute == "stage"
     held = fixed + state + (0 if flushes else buffers)
     once = max(transient) + (saved if again else 0) + (buffers if flushes else 0)
-    return [held, inputs if again else saved, once, max(costs[name].workspace_bytes for name in ways)]
+    return [held, inputs if again else saved, once, gathered + max(costs[name].workspace_bytes for name in ways)]
 
 
 def crossing(problem: Problem, plan: Plan, stage: Stage, samples: int) -> tuple[int, int]:
