@@ -31,7 +31,7 @@ def test_a_table_of_errors_reasons_and_assumptions(pipebench: CommandLine, runs:
     assert re.search(r"gpt 8x1024 on 8 x A100-80GB +3 ", done.out)
     assert re.search(r"expert parallelism +1\b", done.out)
     assert re.search(r"recompute +none +1 ", done.out)
-    assert "memory of 1 runs: mean error" in done.out
+    assert "memory of 1 run: mean error" in done.out
     assert re.search(r"^small\s+(measured )?250 ms", done.out, re.MULTILINE)
 
 
@@ -86,7 +86,7 @@ def test_nothing_that_can_be_predicted(pipebench: CommandLine, tmp_path: Path) -
     path.write_bytes(table(SMALL | {"ep": "8"}))
     done = pipebench("accuracy", str(path), "--html", str(tmp_path / "page.html"))
     assert done.code == 4
-    assert "1 runs, none of them predicted" in done.out
+    assert "1 run, none of them predicted" in done.out
 
 
 def test_a_wrong_table_is_one_line(pipebench: CommandLine, tmp_path: Path) -> None:
