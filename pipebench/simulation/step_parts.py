@@ -176,11 +176,7 @@ def _shares(model: CostModel, plan: Plan, stages: StageTable) -> IntArray:
         forward, backward, inputs, weights, update = stages.duration[:, position]
         there, back = model.collective_ns(stage)
         exchange = model.exposed_exchange_ns(stage, plan)
-        gradients[F, position], gradients[B, position], gradients[I, position] = (
-            exchange[0],
-            exchange[1],
-            exchange[1],
-        )
+        gradients[F, position], gradients[[B, I], position] = exchange
         forward, backward = forward - exchange[0], backward - exchange[1]
         kernels[F, position] = forward - min(there, forward)
         kernels[B, position] = backward - min(back, backward)
