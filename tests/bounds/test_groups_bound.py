@@ -150,6 +150,18 @@ def test_devices_without_the_first_operator_wait_for_it_and_those_without_the_la
     assert waits.tolist() == [[0, 0, 0, 0], [0, 0, 3, 0], [0, 2, 3, 0]]
 
 
+def test_an_order_has_its_waits_beside_its_work() -> None:
+    """Two samples. The second device works 2 x 40 ns and waits 10 for a forward: 90, if each has one operator.
+
+    That is beyond the way down and back, 60 ns. Weights keep the operators apart, and replicas from paying.
+    """
+    problem = chain_problem([10, 20], [10, 20], cluster(2, memory=3100), weights=[1000] * 2, mini_batch=2)
+    division = Division(GroupTables(problem), 0)
+    (order,) = (case for case in division._cases if case.copies == 1 and not case.pattern)
+    assert not division._fits(order, 89)
+    assert division._fits(order, 90)
+
+
 def test_both_ends_of_a_fork_save_at_their_own_instants() -> None:
     """0 -> 1 and 0 -> 2: a device with both readers never has to hold both."""
     tensors = [(0, (1, 2), 0)]

@@ -224,6 +224,21 @@ def test_the_parts_of_two_stages() -> None:
     assert step.scaled_ns({"messages": 0}) == 90
 
 
+def test_what_is_exchanged_is_of_the_pass_that_waits_for_it() -> None:
+    """Two replicas share out 100 bytes: the forward gathers for 50 ns and works 10, the backward exchanges for 100
+    and works 20. Without that each pass takes its work.
+    """
+    problem = chain_problem([10], [20], cluster(2), weights=[100], mode="sync", mini_batch=2)
+    regime = msgspec.structs.replace(problem.regime, optimizer_sharding="zero3")
+    problem = msgspec.structs.replace(problem, regime=regime)
+    plan = stages_plan([[0]], micro_batch=2, replicas=[2])
+    step = PartedStep(problem, plan, gpipe_schedule(problem, plan))
+    assert step.total_ns == 150
+    assert step.devices[0].ns["gradients"] == 120
+    run = step._run({"gradients": 0})
+    assert sorted(run.tasks.duration.tolist()) == [10, 20]
+
+
 def test_a_plan_without_a_flush_has_no_step() -> None:
     problem = chain_problem([1], [1], cluster(1), mode="async")
     lane = Lane(devices=(0,), stage=(0, 0), micro_batch=(0, 0), kinds="FB")
