@@ -17,7 +17,9 @@ import os, sys, time, signal
 from pathlib import Path
 folder = Path(sys.argv[1])
 rank = int(os.environ["RANK"])
-(folder / f"pid-{rank}").write_text(str(os.getpid()))
+new = folder / f"new-{rank}"
+new.write_text(str(os.getpid()))
+new.rename(folder / f"pid-{rank}")
 def say(text):
     (folder / f"status-{rank}").write_text(text)
 def give_up(kind, message):
