@@ -82,6 +82,7 @@ class Drafting:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self._graph = problem.profile.graph
+        self._sync = problem.regime.mode == "sync"
         self._place = {op: at for at, op in enumerate(self._graph.topological)}
         self._manners: dict[tuple[int, tuple[str, ...], str], Manner] = {}
         self.ways = tuple(self._manner(way) for way in offered_ways(problem))
@@ -93,7 +94,8 @@ class Drafting:
     def possible(self, draft: Draft) -> bool:
         """Whether degrees fit groups, micro-batches divide, no stage is empty, and there are as many devices.
 
-        Of replicas that take micro-batches in turn each has one.
+        Of replicas that share micro-batches each has a sample. Of those that take them in turn each has a micro-batch
+        of a mini-batch in sync; in async they go on with those of the next one.
         """
         if draft.devices > self.problem.cluster.size or self.problem.mini_batch % draft.copies:
             return False
@@ -102,8 +104,11 @@ class Drafting:
             replicas, left = divmod(draft.sizes[part.group], part.way.tensor_parallel)
             if left or not part.operators or samples % part.micro_batch:
                 return False
-            shared = part.replicas == "split" and replicas > 1
-            if replicas > (part.micro_batch if shared else max(1, samples // part.micro_batch)):
+            if part.replicas == "split":
+                most = part.micro_batch
+            else:
+                most = samples // part.micro_batch if self._sync else replicas
+            if replicas > most:
                 return False
         return True
 

@@ -142,7 +142,7 @@ class EveryDraft:
                     except PipebenchError:
                         continue
                     turns = draft.sizes[group] // way.tensor_parallel if mode == "round_robin" else 1
-                    busy = samples // micro_batch // turns * times.period
+                    busy = samples // micro_batch * times.period // turns
                     overlaps = self._problem.overlap
                     yield part, 0 if overlaps else busy + (times.all_reduce if self._sync else 0)
 

@@ -159,7 +159,7 @@ class Neighbourhood:
                         yield "replicas", self._resized(draft, {taker: size + more, giver: has - more})
 
     def _in_turn(self, draft: Draft, group: int) -> Iterator[Move]:
-        """The replicas of a group take micro-batches in turn, at each size: there must be one for each of them."""
+        """The replicas of a group take micro-batches in turn, at each size: in sync there must be one for each."""
         for size in self.micro_batches:
             parts = tuple(
                 replace(part, micro_batch=size, replicas="round_robin" if part.group == group else part.replicas)

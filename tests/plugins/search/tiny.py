@@ -55,10 +55,10 @@ def tiny(number: int, mode: RegimeMode, pins: Pins | None = None, kind: Kind = "
     )
 
 
-def all_plans(problem: Problem, rarely: bool = False) -> Iterator[Plan]:
+def all_plans(problem: Problem) -> Iterator[Plan]:
     """Every division into stages on groups of devices, with micro-batches, modes, recomputation and copies.
 
-    rarely: in async also more replicas in turn than a mini-batch has micro-batches: one has none in each of them.
+    In async replicas in turn may be more than a mini-batch has micro-batches: they go on with those of the next.
     """
     names = [operator.name for operator in problem.profile.graph.operators]
     count, sync = problem.cluster.size, problem.regime.mode == "sync"
@@ -68,7 +68,7 @@ def all_plans(problem: Problem, rarely: bool = False) -> Iterator[Plan]:
                 continue  # groups are numbered by their first stage
             for sizes in product(range(1, count + 1), repeat=max(homes) + 1):
                 for copies in range(1, count // sum(sizes) + 1) if sum(sizes) <= count else ():
-                    yield from _plans(problem, groups, homes, sizes, copies, sync, rarely)
+                    yield from _plans(problem, groups, homes, sizes, copies, sync)
 
 
 def _plans(
@@ -78,7 +78,6 @@ def _plans(
     sizes: tuple[int, ...],
     copies: int,
     sync: bool,
-    rarely: bool,
 ) -> Iterator[Plan]:
     if problem.mini_batch % copies:
         return
@@ -89,7 +88,7 @@ def _plans(
     for batch in several:
         modes = [
             ("split", "round_robin")
-            if 1 < sizes[home] <= (sizes[home] if rarely and not sync else samples // b)
+            if 1 < sizes[home] <= (samples // b if sync else sizes[home])
             else ("split",)
             for home, b in zip(homes, batch, strict=True)
         ]
@@ -176,10 +175,10 @@ def order_ns(problem: Problem, plan: Plan, below: int) -> int:
     return below
 
 
-def optimum_ns(problem: Problem, below: int, rarely: bool = False) -> int:
-    """The shortest mini-batch of all plans, if it is below; else `below`. rarely: see `all_plans`."""
+def optimum_ns(problem: Problem, below: int) -> int:
+    """The shortest mini-batch of all plans, if it is below; else `below`."""
     model = KeptCosts(problem)
-    for plan in all_plans(problem, rarely):
+    for plan in all_plans(problem):
         try:
             if busiest_ns(model, plan) >= below or check_plan(problem, plan).status == "invalid":
                 continue
