@@ -75,9 +75,11 @@ class Choices:
         return np.maximum.reduceat(self.rows[:, column], self.first[:-1])[self.of_operator]
 
 
-def choices(problem: Problem) -> Choices | None:
+def choices(problem: Problem, fewest_replicas: int = 1) -> Choices | None:
     """The choices of all operators. None where one of them fits on no device: then no plan does.
 
+    fewest_replicas: of each stage, those in all pipelines counted. (Of cuts with the same runs and samples `cuts`
+    keeps the one with the fewest; one of a single replica has samples of its own.)
     An operator that does not depend on the input may be in several stages: it costs nothing here.
     """
     graph = problem.profile.graph
@@ -86,7 +88,9 @@ def choices(problem: Problem) -> Choices | None:
     parts = [
         part
         for kind, rows in zip(kinds, every_way, strict=True)
-        for part in _parts(problem, rows, problem.cluster.type_by_name[kind].memory_bytes, at_once)
+        for part in _parts(
+            problem, rows, problem.cluster.type_by_name[kind].memory_bytes, at_once, fewest_replicas
+        )
     ]
     order = np.concatenate([operators for operators, _ in parts])
     by_operator = np.argsort(order, kind="stable")
@@ -146,10 +150,10 @@ def _kept(rows: FloatArray, group: IntArray) -> IntArray:
 
 
 def _parts(
-    problem: Problem, rows: Ways, memory_bytes: int, at_once: Sequence[int]
+    problem: Problem, rows: Ways, memory_bytes: int, at_once: Sequence[int], fewest_replicas: int
 ) -> Iterator[tuple[IntArray, FloatArray]]:
     """Operators and columns of the ways that fit, for groups of cuts, without and with recomputation."""
-    listed = cuts(problem)
+    listed = [cut for cut in cuts(problem) if cut.replicas >= fewest_replicas]
     joined = len(listed) * len(rows.operator) > MOST_ROWS
     groups: dict[tuple[int, ...], list[Cut]] = {}
     for number, cut in enumerate(listed):

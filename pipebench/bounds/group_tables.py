@@ -1,7 +1,8 @@
 """What groups of devices can hold: the cost of each operator on a group of each size, in whole numbers.
 
-Without a flush a plan is a pattern, in which all stages have one micro-batch size, or one order of a mini-batch,
-in which they may differ. Each is a case, for each number of copies of the pipeline.
+A plan is an order of a mini-batch, in which stages may differ in their micro-batch size, or, without a flush, a
+pattern that repeats, in which they do not. Each kind is a case, for each number of copies of the pipeline and each
+micro-batch size of one operator that nothing reads from.
 Docs: cost-model.md, section 11, "Groups".
 """
 
@@ -15,19 +16,28 @@ import numpy as np
 from pipebench.bounds.choices import LOSS, Shares, undominated
 from pipebench.bounds.operators import Ways, devices_of_a_plan, divisors, least, most_replicas, ways
 from pipebench.costs.formula import Formula
+from pipebench.costs.messages import slowest
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import FloatArray, IntArray
 from pipebench.domain.problem import Problem
 
-COLUMNS = "whole_ns", "crossing_ns", "state_bytes", "live_bytes"
+COLUMNS = "whole_ns", "crossing_ns", "round_ns", "state_bytes", "live_bytes", "cut"
 """What a row says of an operator in a stage on a group, on each of the devices of its first replica.
 
 whole_ns: forwards and backwards of a mini-batch, and what adds up over operators of the all-reduce.
 crossing_ns: forwards and input gradients alone.
-state_bytes: at all times. live_bytes: while a micro-batch is live.
+round_ns: forward and input gradient of one micro-batch; 0 where nobody waits for them.
+state_bytes: at all times. live_bytes: when the first forward of the last operator ends.
+cut: the number of the stage's micro-batches in `Group.cuts`.
 """
-WHOLE, CROSSING, STATE, LIVE = range(len(COLUMNS))
+WHOLE, CROSSING, ROUND, STATE, LIVE, CUT = range(len(COLUMNS))
+MADE_BYTES, READ_BYTES, MADE_NS, READ_NS = range(4)
+"""What a tensor costs a stage that makes it, and one that reads it, where the other end is on another group.
+
+Bytes of the buffers for a message and a gradient message, and the ns of both on their way; 0 where nobody waits.
+"""
 Rows = tuple[tuple[int, ...], ...]
+Sent = tuple[int, int, int, int]
 EXACT_STATE = 2**36
 """Below it what floats of a few states are off is less than the byte that the cost model rounds up to."""
 
@@ -37,22 +47,31 @@ class Group:
     """A number of devices that hold the same stages.
 
     turns: replicas of each stage that take micro-batches in turn, 1 where they share each of them.
-    buffers: bytes on a device for a message of each tensor and of its gradient, where the group sends or receives
-    it; of the tensors that operators make.
-    rows: of each operator, see COLUMNS; none where no stage on the group can hold it.
+    cuts: of each way to cut a mini-batch that a row names, what each tensor costs that an operator makes.
+    rows: of each operator that counts, see COLUMNS; none where no stage on the group can hold it.
     """
 
     devices: int
     turns: int
-    buffers: tuple[int, ...]
+    cuts: tuple[tuple[Sent, ...], ...]
     rows: tuple[Rows, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """The plans of so many copies that are patterns of one micro-batch; micro_batch 0: those that are none."""
+class Kind:
+    """copies: of the pipeline. pattern: all stages have one micro-batch size. micro_batch: the last operator's."""
 
     copies: int
+    pattern: bool
+    micro_batch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """The plans of a kind."""
+
+    copies: int
+    pattern: bool
     micro_batch: int
     groups: tuple[Group, ...]
 
@@ -62,29 +81,43 @@ class Case:
 
 
 class GroupTables:
-    """The tables of a problem without a flush, on devices of one type."""
+    """The tables of a problem on devices of one type. last: an operator that nothing reads from."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        graph = problem.profile.graph
-        self.constants = np.array([operator.constant for operator in graph.operators])
+        self.graph = problem.profile.graph
+        self.constants = np.array([operator.constant for operator in self.graph.operators])
         self.operators = tuple(np.flatnonzero(~self.constants).tolist())
         held = Formula(problem.regime, problem.mini_batch).every_stage(most_replicas(problem)).held
         self.memory_bytes = problem.cluster.types[0].memory_bytes
         self.free_bytes = self.memory_bytes - held
         self.devices = devices_of_a_plan(problem)
+        self._sync = problem.regime.mode == "sync"
         self._model = CostModel(problem)
-        self._made = [tensor for tensor, producer in enumerate(graph.producers) if producer >= 0]
-
-    @property
-    def sizes(self) -> list[tuple[int, int]]:
-        """Copies and micro-batch of each case."""
-        return cases_of(self.problem.mini_batch, self.devices)
+        self._made = [tensor for tensor, producer in enumerate(self.graph.producers) if producer >= 0]
+        self._levels = {slowest(problem.cluster, one, one + 1) for one in range(problem.cluster.size - 1)}
 
     @cached_property
-    def cases(self) -> tuple[Case, ...]:
-        """Every case."""
-        return tuple(Case(copies, size, tuple(self._groups(copies, size))) for copies, size in self.sizes)
+    def lasts(self) -> tuple[int, ...]:
+        """Operators that nothing reads from, the ones with most operators before them first."""
+        found = [operator for operator in self.operators if not self.graph.successors[operator]]
+        return tuple(sorted(found, key=lambda operator: -int(self.before(operator).sum())))
+
+    def before(self, last: int) -> IntArray:
+        """Of each operator whether it is before that one, or is it."""
+        reached, todo = {last}, [last]
+        while todo:
+            new = set(self.graph.predecessors[todo.pop()]) - reached
+            reached |= new
+            todo += new
+        return np.array([operator in reached for operator in range(len(self.constants))])
+
+    def cases(self, last: int) -> tuple[Case, ...]:
+        """Every case, with what is live when the first forward of `last` ends."""
+        kinds = kinds_of(self.problem.mini_batch, self.devices, not self._sync)
+        return tuple(
+            Case(kind.copies, kind.pattern, kind.micro_batch, tuple(self._groups(kind, last))) for kind in kinds
+        )
 
     @cached_property
     def forward_ns(self) -> IntArray:
@@ -101,67 +134,94 @@ class GroupTables:
         """With an overlap an operator that adds nothing to its lane may take time all the same."""
         return np.where(self.constants | (self.problem.overlap > 0), 0, ns)
 
-    def _groups(self, copies: int, size: int) -> Iterator[Group]:
-        for devices, turns in groups_of(self.devices // copies):
-            rows: list[list[FloatArray]] = [[] for _ in self.constants]
-            least_samples = 0
-            for part in self._stages(copies, size, devices, turns):
-                least_samples = min(part.samples, least_samples or part.samples)
-                for operator, row in zip(part.operators.tolist(), part.rows, strict=True):
-                    rows[operator].append(row)
+    def _groups(self, kind: Kind, last: int) -> Iterator[Group]:
+        before = self.before(last)
+        for devices, turns in groups_of(self.devices // kind.copies):
+            found: list[list[FloatArray]] = [[] for _ in self.constants]
+            cuts: list[tuple[Sent, ...]] = []
+            for stage in self._stages(kind, devices, turns):
+                for repeat in (False, True) if self._repeats and stage.live(kind) > 1 else (False,):
+                    operators, each = self._rows(stage, kind, repeat, len(cuts))
+                    for operator, row in zip(operators.tolist(), each, strict=True):
+                        if operator == last and not kind.pattern and stage.micro_batch != kind.micro_batch:
+                            continue
+                        row[LIVE] *= before[operator]
+                        found[operator].append(row)
+                cuts.append(tuple(self._sent(tensor, stage, kind) for tensor in self._made))
+            rows = [_best(found[operator]) for operator in self.operators]
+            named = sorted({row[CUT] for each in rows for row in each})
+            number = {cut: at for at, cut in enumerate(named)}
             yield Group(
                 devices=devices,
                 turns=turns,
-                buffers=tuple(self._buffer(tensor, least_samples, bool(size)) for tensor in self._made),
-                rows=tuple(
-                    ((0,) * len(COLUMNS),) if constant else _best(found)
-                    for found, constant in zip(rows, self.constants, strict=True)
-                ),
+                cuts=tuple(cuts[cut] for cut in named),
+                rows=tuple(tuple((*row[:CUT], number[row[CUT]]) for row in each) for each in rows),
             )
 
-    def _buffer(self, tensor: int, samples: int, pattern: bool) -> int:
-        """Bytes for one message and its gradient. The stages of no pattern differ in micro-batch: one sample."""
-        if not samples or self.constants[self.problem.profile.graph.producers[tensor]]:
-            return 0
-        samples = samples if pattern else 1
-        return self._model.tensor_bytes(tensor, samples) + self._model.gradient_bytes(tensor, samples)
+    @property
+    def _repeats(self) -> bool:
+        return self.problem.pins.recompute in (None, "stage")
 
-    def _stages(self, copies: int, size: int, devices: int, turns: int) -> "Iterator[_Stage]":
+    def _stages(self, kind: Kind, devices: int, turns: int) -> "Iterator[_Stage]":
         """Every manner in which a stage can stand on a group."""
-        pins, samples = self.problem.pins, self.problem.mini_batch // copies
-        for micro_batch in [size] if size else divisors(samples):
+        pins, samples = self.problem.pins, self.problem.mini_batch // kind.copies
+        for micro_batch in [kind.micro_batch] if kind.pattern else divisors(samples):
             for degree in divisors(devices):
                 replicas = devices // degree
                 if replicas > micro_batch if turns == 1 else replicas != turns:
                     continue
                 share = replicas if turns == 1 else 1
-                each = -(-micro_batch // share)
                 wrong = (
                     pins.micro_batch not in (None, micro_batch)
-                    or pins.data_parallel not in (None, copies * replicas)
+                    or pins.data_parallel not in (None, kind.copies * replicas)
                     or (pins.micro_batch_size is not None and pins.micro_batch_size * share != micro_batch)
                 )
                 if not wrong:
-                    yield self._stage(copies * replicas, degree, turns, each, samples // micro_batch, bool(size))
+                    yield _Stage(kind.copies * replicas, degree, turns, micro_batch, share, samples // micro_batch)
 
-    def _stage(self, replicas: int, degree: int, turns: int, samples: int, runs: int, pattern: bool) -> "_Stage":
-        """replicas: in all copies. degree: devices of a replica. samples: on one. runs: of a pipeline."""
-        rows, shares = self._ways, self._shares
-        plain = rows.plain if self.problem.pins.tensor_parallel is None else False
-        fits = plain | (rows.devices == degree)
-        peak = np.minimum(shares.peak_bytes(samples, False), shares.peak_bytes(samples, True))
+    def _rows(self, stage: "_Stage", kind: Kind, repeat: bool, cut: int) -> tuple[IntArray, FloatArray]:
+        """Operators that the stage can hold, and their rows. repeat: a backward runs the forward again."""
+        ways, shares = self._ways, self._shares
+        plain = ways.plain if self.problem.pins.tensor_parallel is None else False
+        fits = plain | (ways.devices == stage.degree)
+        peak = np.minimum(shares.peak_bytes(stage.samples, False), shares.peak_bytes(stage.samples, True))
         fits = np.flatnonzero(fits & (peak <= self.memory_bytes))
-        _, _, _, busy, crossing, saved = shares.times(samples)
-        update = shares.update_ns(replicas)
-        state = shares.state_bytes(replicas) / (rows.devices * replicas)
-        state = np.floor(np.where(state < EXACT_STATE, state, state * (1 - LOSS)))
+        forward, _, crossing, busy, busy_crossing, saved = shares.times(stage.samples)
+        again = forward if repeat else 0 * forward
+        state = shares.state_bytes(stage.replicas) / (ways.devices * stage.replicas)
+        waited = 0 if kind.pattern or self.problem.overlap else 1
+        columns = (
+            stage.lane_ns(busy + again, kind.pattern) + shares.update_ns(stage.replicas),
+            stage.lane_ns(busy_crossing + again, kind.pattern),
+            waited * (crossing + again),
+            np.floor(np.where(state < EXACT_STATE, state, state * (1 - LOSS))),
+            saved * (1 if repeat else stage.live(kind)),
+            np.full(len(saved), cut),
+        )
+        return ways.operator[fits], np.stack(columns, axis=1)[fits]
 
-        def lane_ns(each: FloatArray) -> FloatArray:
-            lane: FloatArray = runs * each // turns if pattern else -(-runs // turns) * each
-            return lane
+    def _sent(self, tensor: int, stage: "_Stage", kind: Kind) -> Sent:
+        """What a tensor costs a stage. The other end of an order may have micro-batches of one sample."""
+        if self.constants[self.graph.producers[tensor]] or not self._levels:
+            return 0, 0, 0, 0
+        model, other = self._model, stage.micro_batch if kind.pattern else 1
+        share = -(-other // stage.share)
+        there, back = model.tensor_bytes, model.gradient_bytes
+        waits = not kind.pattern and not self.problem.overlap
 
-        columns = lane_ns(busy) + update, lane_ns(crossing), state, saved
-        return _Stage(samples, rows.operator[fits], np.stack(columns, axis=1)[fits])
+        def sent_ns(made: int, read: int) -> int:
+            ranks = stage.share * stage.degree
+            each = there(tensor, made), back(tensor, read)
+            return sum(
+                min(int(Formula.message_ns(level, size, ranks, ranks)) for level in self._levels) for size in each
+            )
+
+        return (
+            there(tensor, stage.samples) + back(tensor, share),
+            there(tensor, share) + back(tensor, stage.samples),
+            sent_ns(stage.micro_batch, other) if waits else 0,
+            sent_ns(other, stage.micro_batch) if waits else 0,
+        )
 
     @cached_property
     def _ways(self) -> Ways:
@@ -175,20 +235,43 @@ class GroupTables:
 
 @dataclass(frozen=True, slots=True)
 class _Stage:
-    """Operators in a stage of so many samples on a replica; rows: shape (operators, columns)."""
+    """A stage on a group.
 
-    samples: int
-    operators: IntArray
-    rows: FloatArray
+    replicas: in all copies. degree: devices of a replica. share: replicas that share a micro-batch.
+    runs: micro-batches of a pipeline in a mini-batch.
+    """
+
+    replicas: int
+    degree: int
+    turns: int
+    micro_batch: int
+    share: int
+    runs: int
+
+    @property
+    def samples(self) -> int:
+        """Of a micro-batch on a replica."""
+        return -(-self.micro_batch // self.share)
+
+    def live(self, kind: Kind) -> int:
+        """Micro-batches on the first replica that hold a sample of the first one of the last operator."""
+        of_stage = -(-kind.micro_batch // self.micro_batch)
+        return 1 if kind.pattern else -(-of_stage // self.turns)
+
+    def lane_ns(self, each: FloatArray, pattern: bool) -> FloatArray:
+        """Of the first replica in a mini-batch."""
+        lane: FloatArray = self.runs * each // self.turns if pattern else -(-self.runs // self.turns) * each
+        return lane
 
 
-def cases_of(mini_batch: int, devices: int) -> list[tuple[int, int]]:
-    """Copies and micro-batch of each pattern, and copies and 0 of what is none."""
+def kinds_of(mini_batch: int, devices: int, patterns: bool) -> list[Kind]:
+    """Every kind of plan on so many devices. patterns: there are plans without a flush."""
     return [
-        (copies, size)
+        Kind(copies, pattern, size)
         for copies in divisors(mini_batch)
         if copies <= devices
-        for size in (0, *divisors(mini_batch // copies))
+        for pattern in ((False, True) if patterns else (False,))
+        for size in divisors(mini_batch // copies)
     ]
 
 
@@ -198,9 +281,10 @@ def groups_of(devices: int) -> list[tuple[int, int]]:
 
 
 def _best(found: list[FloatArray]) -> Rows:
-    """The rows that no other one is as good as in every column."""
+    """The rows that no other one of the same cut is as good as in every column."""
     if not found:
         return ()
     rows = np.stack(found)
-    kept = undominated(np.column_stack([np.zeros(len(rows)), rows]))
+    rows = rows[np.argsort(rows[:, CUT], kind="stable")]
+    kept = undominated(np.column_stack([np.zeros(len(rows)), rows]), rows[:, CUT].astype(np.int64))
     return tuple(tuple(map(int, row)) for row in rows[kept].tolist())

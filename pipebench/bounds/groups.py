@@ -1,20 +1,37 @@
-"""A lower bound on time without a flush: operators as wholes on groups of devices, each within time and memory.
+"""A lower bound on time: operators as wholes on groups of devices, each within time and memory.
 
-A group of devices holds its stages for all of a mini-batch: their time, their state, what one micro-batch saves in
-them, and buffers for tensors that cross to other groups. Where no division of all operators into such groups takes
-the devices that there are, no plan takes so little time. Docs: cost-model.md, section 11, "Groups".
+A group of devices holds its stages for all of a mini-batch: their time, their state, what they save of the samples
+that are under way at one instant, and buffers for tensors that cross to other groups. Where no division of all
+operators into such groups takes the devices that there are, no plan takes so little time.
+Docs: cost-model.md, section 11, "Groups".
 """
 
-from dataclasses import asdict, dataclass
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 
-from pipebench.bounds.choices import LOSS
-from pipebench.bounds.group_tables import CROSSING, LIVE, STATE, WHOLE, Case, GroupTables, cases_of, groups_of
+from pipebench.bounds.group_tables import (
+    CROSSING,
+    CUT,
+    LIVE,
+    MADE_BYTES,
+    MADE_NS,
+    READ_BYTES,
+    READ_NS,
+    ROUND,
+    STATE,
+    WHOLE,
+    Case,
+    Group,
+    GroupTables,
+    groups_of,
+    kinds_of,
+)
 from pipebench.bounds.operators import devices_of_a_plan
-from pipebench.bounds.partition import fewest_devices
+from pipebench.bounds.partition import TOO_MANY, Flow, Table, fewest_devices, sets_held
+from pipebench.bounds.proof import TimeProof, replicated_proof
 from pipebench.bounds.search import CLOSE, MOST_RISE
 from pipebench.bounds.spine import before_each
 from pipebench.costs.quantise import IntArray
@@ -29,12 +46,6 @@ MOST_GROUPS = 1000
 """Of all cases."""
 MOST_SETS = 400_000
 """Sets of operators on all groups of all cases that are looked at."""
-WEIGHTS = (1, 0), (0, 1), (1, 1), (2, 1), (1, 2), (3, 1), (1, 3)
-"""Of time and memory in the sums that a group must keep to."""
-UNIT = 1 << 30
-"""All time, and all memory, of a device in sums."""
-MOST = 1 << 34
-"""What costs more in a sum fits nowhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +54,11 @@ class GroupsProof:
 
     devices: that a plan uses, at most. memory_bytes: of one of them.
     every_ns: what each runs once a mini-batch whatever it holds.
-    operators: those that count, by their positions in the graph.
+    operators: those that count, by their positions in the graph. last: one of them that nothing reads from.
     forward_ns, back_ns: of each operator of the graph for one micro-batch, its forward and its input gradient; 0
     where nobody waits for it.
     cases: all of them (`pipebench.bounds.group_tables`).
+    several: that plans of several pipelines on the same devices take no less; None where there are none.
     """
 
     claimed_ns: int
@@ -54,28 +66,40 @@ class GroupsProof:
     memory_bytes: int
     every_ns: int
     operators: tuple[int, ...]
+    last: int
     forward_ns: tuple[int, ...]
     back_ns: tuple[int, ...]
     cases: tuple[Case, ...]
+    several: TimeProof | None = None
 
     def document(self) -> dict[str, Any]:
-        """As JSON has it."""
-        return asdict(self)
+        """As JSON has it; without `several`."""
+        content: dict[str, Any] = msgspec.to_builtins(self)
+        del content["several"]
+        return content
 
 
 def groups_proof(problem: Problem, every_ns: int, time_ns: int) -> GroupsProof | None:
     """The proof of the largest time from groups that is above `time_ns`. None where there is none.
 
-    For small problems without a flush, on devices of one type. every_ns: what each device runs once a mini-batch.
+    For small problems on devices of one type. every_ns: what each device runs once a mini-batch.
     """
-    if problem.regime.mode == "sync" or len(set(problem.cluster.devices)) > 1 or not _is_small(problem):
+    if len(set(problem.cluster.devices)) > 1 or not _is_small(problem):
         return None
     tables = GroupTables(problem)
     if tables.free_bytes <= 0:
         return None
-    division = Division(tables, every_ns)
-    claimed = division.raised(time_ns)
-    if claimed == time_ns:
+    divisions = [Division(tables, last, every_ns) for last in tables.lasts]
+    best, claimed = divisions[0], time_ns
+    for division in divisions:
+        raised = division.raised(claimed)
+        if raised > claimed:
+            best, claimed = division, raised
+    several = None
+    if claimed > time_ns and several_pipelines(problem):
+        several = replicated_proof(problem, claimed)
+        claimed = 0 if several is None else several.claimed_ns
+    if claimed <= time_ns:
         return None
     return GroupsProof(
         claimed_ns=claimed,
@@ -83,144 +107,159 @@ def groups_proof(problem: Problem, every_ns: int, time_ns: int) -> GroupsProof |
         memory_bytes=tables.free_bytes,
         every_ns=every_ns,
         operators=tables.operators,
+        last=best.last,
         forward_ns=tuple(tables.forward_ns.tolist()),
         back_ns=tuple(tables.back_ns.tolist()),
-        cases=tables.cases,
+        cases=best.cases,
+        several=several,
     )
 
 
+def several_pipelines(problem: Problem) -> bool:
+    """Whether a plan may have several pipelines on the same devices: then each operator has replicas in them."""
+    replicas = problem.pins.data_parallel
+    return problem.regime.mode == "sync" and replicas != 1 and min(problem.cluster.size, problem.mini_batch) > 1
+
+
 def _is_small(problem: Problem) -> bool:
-    moving = sum(not operator.constant for operator in problem.profile.graph.operators)
+    graph = problem.profile.graph
+    moving = [operator for operator in range(len(graph.operators)) if not graph.operators[operator].constant]
     devices, samples = devices_of_a_plan(problem), problem.mini_batch
-    if not 0 < moving <= MOST_OPERATORS or devices > MOST_DEVICES or samples > MOST_SAMPLES:
+    if not 0 < len(moving) <= MOST_OPERATORS or devices > MOST_DEVICES or samples > MOST_SAMPLES:
         return False
-    groups = [len(groups_of(devices // copies)) for copies, _ in cases_of(samples, devices)]
-    return sum(groups) <= MOST_GROUPS and sum(groups) << moving <= MOST_SETS
+    kinds = kinds_of(samples, devices, problem.regime.mode == "async")
+    groups = sum(len(groups_of(devices // kind.copies)) for kind in kinds)
+    groups *= sum(not graph.successors[operator] for operator in moving)
+    return groups <= MOST_GROUPS and groups << len(moving) <= MOST_SETS
 
 
 class Division:
-    """Whether the operators of a problem can be divided among its devices in a time."""
+    """Whether the operators of a problem can be divided among its devices in a time.
 
-    def __init__(self, tables: GroupTables, every_ns: int) -> None:
+    last: the operator whose first forward ends at the instant that memory is looked at.
+    """
+
+    def __init__(self, tables: GroupTables, last: int, every_ns: int) -> None:
+        self.last, self.cases = last, tables.cases(last)
         self._tables, self._every_ns = tables, every_ns
-        self._graph = tables.problem.profile.graph
-        self._cases = [_Arrays(tables, case) for case in tables.cases]
+        self._orders, self._patterns = flow_of(tables, last, pattern=False), flow_of(tables, last, pattern=True)
+        self._cases = [_CaseTables(tables, case) for case in self.cases]
 
     def raised(self, time_ns: int) -> int:
         """The largest time that is found to be needed, at least `time_ns`, which it is where none seems to fit."""
-        if self._possible(time_ns):
+        if self.possible(time_ns):
             return time_ns
         low, step = time_ns, max(1, time_ns // 16)
-        while not self._possible(low + step):
+        while not self.possible(low + step):
             low, step = low + step, 2 * step
             if low > MOST_RISE * max(time_ns, 1):
                 return time_ns
         high = low + step
         while high - low > max(1, CLOSE * low):
             middle = (low + high) // 2
-            if self._possible(middle):
+            if self.possible(middle):
                 high = middle
             else:
                 low = middle
         return low + 1
 
-    def _possible(self, time_ns: int) -> bool:
+    def possible(self, time_ns: int) -> bool:
         """Whether some case is not ruled out; the one that was not the last time is looked at first."""
         for position, case in enumerate(self._cases):
-            if (case.pattern or self._longest_ns <= time_ns) and self._fits(case, time_ns):
+            flow = self._patterns if case.pattern else self._orders
+            if case.fewest(flow, time_ns, time_ns - self._every_ns) <= self._tables.devices // case.copies:
                 self._cases.insert(0, self._cases.pop(position))
                 return True
         return False
 
-    def _fits(self, case: "_Arrays", time_ns: int) -> bool:
-        time_ns = max(time_ns, 1)
-        room = -(-max(time_ns - self._every_ns, -1) * UNIT // time_ns)
-        waits = np.floor(self.waits / time_ns * UNIT * (1 - LOSS)).astype(np.int64)
-        kinds = [0] if case.pattern else [1, 2]
-        costs, weights = case.sums(time_ns, self._last, kinds)
-        needed = fewest_devices(costs, case.devices, weights, np.array([room, UNIT]), waits, case.buffers)
-        return needed <= self._tables.devices // case.copies
 
-    @cached_property
-    def _last(self) -> IntArray:
-        """For each operator without successors whether each one that counts is before it or is itself, shape
-        (last, operators).
-        """
-        graph, before = self._graph, [0] * len(self._graph.operators)
-        for operator in graph.topological:
-            before[operator] = 1 << operator
-            for other in graph.predecessors[operator]:
-                before[operator] |= before[other]
-        sets = [before[operator] for operator, behind in enumerate(graph.successors) if not behind]
-        return np.array([[one >> operator & 1 for operator in self._tables.operators] for one in sets], np.int64)
-
-    @cached_property
-    def _before(self) -> IntArray:
-        return before_each(self._graph, self._tables.forward_ns)
-
-    @cached_property
-    def _behind(self) -> IntArray:
-        return behind_each(self._tables)
-
-    @cached_property
-    def _longest_ns(self) -> int:
-        """One sample on its way down a path and back."""
-        both = self._tables.forward_ns + self._tables.back_ns
-        return int((before_each(self._graph, both) + both).max())
-
-    @cached_property
-    def waits(self) -> IntArray:
-        """What a device with a set of operators waits: nothing, at the start, at both ends; shape (3, sets)."""
-        chosen = list(self._tables.operators)
-        start, end = _least_of_sets(self._before[chosen]), _least_of_sets(self._behind[chosen])
-        return np.stack([0 * start, start, start + end])
+def flow_of(tables: GroupTables, last: int, pattern: bool) -> Flow:
+    """What the graph says of sets of operators that count, in an order or in a pattern."""
+    graph, chosen = tables.graph, list(tables.operators)
+    position = {operator: at for at, operator in enumerate(chosen)}
+    tensors = tensors_that_cross(tables)
+    both = tables.forward_ns + tables.back_ns
+    start, end = before_each(graph, tables.forward_ns)[chosen], _behind_each(tables, tables.back_ns)[chosen]
+    waits = [_least_of_sets(start), _least_of_sets(start) + _least_of_sets(end)]
+    sync = tables.problem.regime.mode == "sync"
+    return Flow(
+        makers=np.array([position[graph.producers[tensor]] for tensor in tensors.values()], np.int64),
+        ends=np.array([sum(1 << position[each] for each in _ends(tables, x)) for x in tensors.values()], np.int64),
+        buffered=np.where(tables.before(last)[chosen] | (not sync), 1, 0),
+        above_ns=(0 if pattern else 1) * before_each(graph, both)[chosen],
+        here_ns=(0 if pattern else 1) * both[chosen],
+        below_ns=(0 if pattern else 1) * _behind_each(tables, both)[chosen],
+        waits_ns=np.stack([0 * waits[0]] if pattern else waits),
+    )
 
 
-def behind_each(tables: GroupTables) -> IntArray:
-    """For each operator the longest sum of input gradients along a path from it, itself left out."""
-    graph, back = tables.problem.profile.graph, tables.back_ns.tolist()
-    below = [0] * len(back)
+def tensors_that_cross(tables: GroupTables) -> dict[int, int]:
+    """Tensors that one operator that counts makes and others read: their positions in the graph, by those among
+    all that operators make.
+    """
+    graph = tables.graph
+    made = [tensor for tensor, producer in enumerate(graph.producers) if producer >= 0]
+    return {
+        at: tensor
+        for at, tensor in enumerate(made)
+        if len(_ends(tables, tensor)) > 1 and _ends(tables, tensor) <= set(tables.operators)
+    }
+
+
+def _ends(tables: GroupTables, tensor: int) -> set[int]:
+    return {tables.graph.producers[tensor], *tables.graph.consumers[tensor]}
+
+
+def _behind_each(tables: GroupTables, lengths: IntArray) -> IntArray:
+    """For each operator the longest sum along a path from it, itself left out."""
+    graph, each = tables.graph, lengths.tolist()
+    below = [0] * len(each)
     for operator in reversed(graph.topological):
         for behind in graph.successors[operator]:
-            below[operator] = max(below[operator], below[behind] + back[behind])
+            below[operator] = max(below[operator], below[behind] + each[behind])
     return np.array(below, np.int64)
 
 
-class _Arrays:
-    """The tables of a case for `fewest_devices`."""
+class _CaseTables:
+    """The groups of a case, and which sets they are known to hold in which times."""
 
     def __init__(self, tables: GroupTables, case: Case) -> None:
-        self.copies, self.pattern = case.copies, case.micro_batch > 0
-        self.devices = np.array([group.devices for group in case.groups], np.int64)
-        each = [group.rows[operator] for group in case.groups for operator in tables.operators]
-        lengths = np.array([len(rows) for rows in each])
-        self._some = lengths > 0
-        self._first = np.cumsum([0, *lengths[self._some]])[:-1]
-        self._rows = np.array([row for rows in each for row in rows], np.float64).reshape(-1, 4)
-        self._of = np.repeat(np.arange(len(each)) % len(tables.operators), lengths)
-        self._shape = len(case.groups), len(tables.operators)
-        self._bytes = tables.free_bytes
-        lacking = np.stack([_crossing_bytes(tables, group.buffers) for group in case.groups])
-        self.buffers = np.floor(lacking / self._bytes * UNIT * (1 - LOSS)).astype(np.int64)
+        self.copies, self.pattern = case.copies, case.pattern
+        self._memory_bytes = tables.free_bytes
+        self._sets = 1 << len(tables.operators)
+        crossing = list(tensors_that_cross(tables))
+        self._groups = [(group.devices, _table(group, crossing, case.pattern)) for group in case.groups]
+        self._holds = np.full((len(case.groups), self._sets), np.iinfo(np.int64).max)
+        self._lacks = np.full((len(case.groups), self._sets), -1)
 
-    def sums(self, time_ns: int, last: IntArray, kinds: list[int]) -> tuple[IntArray, IntArray]:
-        """Costs and weights of `fewest_devices`: of each kind of wait, each last operator and each of WEIGHTS."""
-        costs, weights = [], []
-        scale = UNIT * (1 - LOSS)
-        for kind in kinds:
-            time = self._rows[:, CROSSING if kind == 2 else WHOLE] / time_ns
-            for counted in last:
-                memory = (self._rows[:, STATE] + self._rows[:, LIVE] * counted[self._of]) / self._bytes
-                for one, other in WEIGHTS:
-                    costs.append(self._least(np.floor(np.minimum(one * time + other * memory, 16) * scale)))
-                    weights.append((one, other, kind))
-        return np.stack(costs), np.array(weights, np.int64)
+    def fewest(self, flow: Flow, time_ns: int, room_ns: int) -> int:
+        """The fewest devices that hold all operators. In less time a group never holds more."""
+        needed = np.full(self._sets, TOO_MANY, np.int64)
+        for at, (devices, table) in enumerate(self._groups):
+            holds, lacks = self._holds[at], self._lacks[at]
+            known = np.where(holds <= time_ns, 1, np.where(lacks >= time_ns, 0, -1))
+            held = sets_held(flow, table, known, time_ns, room_ns, self._memory_bytes) == 1
+            holds[held] = np.minimum(holds[held], time_ns)
+            lacks[~held] = np.maximum(lacks[~held], time_ns)
+            needed[held] = np.minimum(needed[held], devices)
+        return fewest_devices(needed)
 
-    def _least(self, each: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> IntArray:
-        found = np.full(self._shape[0] * self._shape[1], MOST, np.int64)
-        if len(each):
-            found[self._some] = np.minimum.reduceat(each, self._first).astype(np.int64)
-        return found.reshape(self._shape)
+
+def _table(group: Group, crossing: list[int], pattern: bool) -> Table:
+    """A group for `sets_held`. crossing: numbers of tensors."""
+    rows = np.array([row for each in group.rows for row in each], np.int64).reshape(-1, CUT + 1)
+    each = [[sent[tensor] for tensor in crossing] for sent in group.cuts]
+    cuts = np.array(each, np.int64).reshape(len(each), len(crossing), READ_NS + 1)[rows[:, CUT]]
+    return Table(
+        first=np.cumsum([0, *map(len, group.rows)]),
+        time_ns=rows[:, [WHOLE] if pattern else [WHOLE, CROSSING]],
+        round_ns=rows[:, ROUND],
+        held_bytes=rows[:, STATE] + rows[:, LIVE],
+        made_bytes=cuts[:, :, MADE_BYTES],
+        read_bytes=cuts[:, :, READ_BYTES],
+        made_ns=cuts[:, :, MADE_NS],
+        read_ns=cuts[:, :, READ_NS],
+    )
 
 
 def _least_of_sets(values: IntArray) -> IntArray:
@@ -229,20 +268,4 @@ def _least_of_sets(values: IntArray) -> IntArray:
     for value in values:
         found = np.concatenate([found, np.minimum(found, value)])
     found[0] = 0
-    return found
-
-
-def _crossing_bytes(tables: GroupTables, buffers: tuple[int, ...]) -> IntArray:
-    """Of each set of operators the bytes of the tensors that one of it makes or reads and one outside reads or
-    makes.
-    """
-    graph, position = tables.problem.profile.graph, {each: at for at, each in enumerate(tables.operators)}
-    sets = np.arange(1 << len(tables.operators))
-    found = np.zeros(len(sets), np.int64)
-    made = [tensor for tensor, producer in enumerate(graph.producers) if producer >= 0]
-    for tensor, size in zip(made, buffers, strict=True):
-        ends = [graph.producers[tensor], *graph.consumers[tensor]]
-        if size and len(ends) > 1 and all(each in position for each in ends):
-            bits = sum({1 << position[each] for each in ends})
-            found += size * ((sets & bits != 0) & (sets & bits != bits))
     return found

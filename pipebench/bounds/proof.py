@@ -3,8 +3,8 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pipebench.bounds.search import bounds_of, work_of
-from pipebench.bounds.shared import PARTS, POINTS, PRICE_BITS, shared
+from pipebench.bounds.search import bounds_of, dearest, work_of
+from pipebench.bounds.shared import PARTS, POINTS, PRICE_BITS, Prices, Shared, shared
 from pipebench.domain.problem import Problem
 
 Edge = tuple[int, int]
@@ -46,10 +46,27 @@ def time_proof(problem: Problem) -> TimeProof | None:
     Over plans that do not split operators. Raises InfeasibleProblem when the pins leave no plan.
     """
     found = shared(problem)
+    return None if found is None else _proof(problem, found, *bounds_of(found, work_of(found))[-1])
+
+
+def replicated_proof(problem: Problem, claimed_ns: int) -> TimeProof | None:
+    """A proof that plans of which every operator has replicas take `claimed_ns`, or as much of it as is found.
+
+    None where an operator with replicas fits on no device. Where their state is beyond all memory, any time is too
+    short, and a high enough price of a byte shows it.
+    """
+    found = shared(problem, fewest_replicas=2)
     if found is None:
         return None
-    bounds = bounds_of(found, work_of(found))
-    claimed, prices = bounds[-1]
+    claimed, prices = bounds_of(found, work_of(found))[-1]
+    if claimed < claimed_ns:
+        for priced in dearest(found, claimed_ns):
+            if found.excess(claimed_ns - 1, priced) > 0:
+                return _proof(problem, found, claimed_ns, priced)
+    return _proof(problem, found, min(claimed, claimed_ns), prices)
+
+
+def _proof(problem: Problem, found: Shared, claimed: int, prices: Prices) -> TimeProof:
     graph, rows, first = problem.profile.graph, found.choices.rows, found.choices.first
     return TimeProof(
         claimed_ns=claimed,

@@ -1,6 +1,6 @@
 """The prices that give the best bound: any prices give a proven one, so that a search may stop anywhere."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -98,6 +98,14 @@ def with_memory(shared: Shared, prices: Prices, time_ns: int) -> tuple[int, Pric
             break
         best = found
     return best
+
+
+def dearest(shared: Shared, time_ns: int) -> Iterator[Prices]:
+    """Prices under which memory is worth ever more than all of the time, for what fits in no time at all."""
+    if shared.memory_bytes:
+        for power in range(0, 13, 2):
+            for instant in (PARTS, PARTS // 2, 0):
+                yield _priced(shared, Prices(PARTS, 0, False, instant), time_ns, power)
 
 
 def _with_memory(shared: Shared, prices: Prices, time_ns: int) -> tuple[int, Prices]:

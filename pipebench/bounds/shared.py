@@ -130,9 +130,12 @@ class Shared:
         )  # fmt: skip
 
 
-def shared(problem: Problem) -> Shared | None:
-    """What is shared among the operators of a problem. None where no plan fits into memory."""
-    found = choices(problem)
+def shared(problem: Problem, fewest_replicas: int = 1) -> Shared | None:
+    """What is shared among the operators of a problem. None where no plan fits into memory.
+
+    fewest_replicas: of each stage, those in all pipelines counted.
+    """
+    found = choices(problem, fewest_replicas)
     if found is None:
         return None
     devices = devices_of_a_plan(problem)

@@ -12,6 +12,11 @@ from pipebench.certificates.document import MOST_DIGITS, Part, Refused, whole
 from pipebench.certificates.group_check import groups_bound
 from pipebench.certificates.premises import Problem, require_order
 
+SHARED_FIELDS = {
+    *("claimed_ns", "devices", "memory_bytes", "every_ns", "tables", "operators", "edges", "visits", "waits"),
+    *("share", "parts", "byte", "byte_parts", "instant", "step_bytes", "points"),
+}
+"""Of a proof from what all operators share (`bound_check`)."""
 COLUMNS = {
     "work": ("busy",),
     "operator": ("busy", "update"),
@@ -118,6 +123,8 @@ MOST_POINTS = 64
 def shared_bound(problem: Problem, part: Part) -> int:
     """What all operators share: the time and the memory of all devices (`bound_check` has the argument)."""
     proof = part.part("proof")
+    if set(proof.value) != SHARED_FIELDS:
+        raise Refused(proof.place, f"has not the fields {', '.join(sorted(SHARED_FIELDS))}")
     for name in ("tables", "visits"):
         _require_rows(proof.raw(name), proof.at(name), 3 if name == "tables" else 2)
     if proof.rows("edges", int, int) != sorted(
@@ -239,6 +246,22 @@ def _devices_of(held: list[int], room: int, proof: Part) -> int:
     return len(large) + (-(-max(0, small - beside) // room) if room else 0)
 
 
+def divided_bound(problem: Problem, part: Part) -> int:
+    """Operators divided among groups of devices (`group_check`), by one pipeline on each; and by several.
+
+    In sync several pipelines may share device sets: then each operator has replicas, and a proof from what all
+    share says the same of these plans.
+    """
+    claimed = groups_bound(problem, part)
+    pinned = problem.pins["data_parallel"] == 1
+    if problem.flushes and not pinned and min(len(problem.devices), problem.mini_batch) > 1:
+        several = part.part("several")
+        if shared_bound(problem, several) != claimed:
+            raise Refused(several.place, f"does not prove the {claimed} ns of one pipeline on its devices")
+        several.end()
+    return claimed
+
+
 KINDS: dict[str, Callable[[Problem, Part], int]] = {
     "work": work_bound,
     "operator": operator_bound,
@@ -247,7 +270,7 @@ KINDS: dict[str, Callable[[Problem, Part], int]] = {
     "fill": shared_bound,
     "memory": shared_bound,
     "links": links_bound,
-    "groups": groups_bound,
+    "groups": divided_bound,
 }
 
 

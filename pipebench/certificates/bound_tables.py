@@ -40,8 +40,10 @@ def bound_part(problem: Problem, bound: TimeBound, split: bool) -> dict[str, Any
     if bound.kind in (*SHARED, "links", "groups"):
         proof = time_proof(problem) if bound.kind in SHARED else _packed(problem, bound)
         assert proof is not None
-        document = json.loads(json.dumps(proof.document()))
-        return {"kind": bound.kind, "over": "plans of whole operators", "proof": document}
+        said = {"kind": bound.kind, "over": "plans of whole operators", "proof": proof.document()}
+        if isinstance(proof, GroupsProof) and proof.several is not None:
+            said["several"] = {"proof": proof.several.document()}
+        return {name: json.loads(json.dumps(each)) for name, each in said.items()}
     index = problem.profile.graph.index
     counted = freely_split(problem) if split else problem
     part: dict[str, Any] = {

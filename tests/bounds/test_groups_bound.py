@@ -1,6 +1,6 @@
 """The bound from groups of devices, against closed forms, plain enumeration and plans whose memory just fits."""
 
-from itertools import islice
+from itertools import islice, product
 from random import Random
 
 import numpy as np
@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from pipebench.bounds import time_bound
-from pipebench.bounds.group_tables import GroupTables
-from pipebench.bounds.groups import MOST_OPERATORS, Division, groups_proof
+from pipebench.bounds.group_tables import CUT, MADE_BYTES, READ_BYTES, GroupTables, Kind
+from pipebench.bounds.groups import MOST_OPERATORS, Division, flow_of, groups_proof, several_pipelines
 from pipebench.bounds.operators import every_stage_ns
-from pipebench.bounds.partition import TOO_MANY, fewest_devices
+from pipebench.bounds.partition import MOST_PAIRS, TOO_MANY, Flow, Table, fewest_devices, sets_held
 from pipebench.check import check_schedule
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan, Stage
@@ -48,34 +48,51 @@ def fastest(problem: Problem, every: list[Plan]) -> int:
 @settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_the_fewest_devices_are_those_of_the_best_partition(data: st.DataObject) -> None:
-    """Two sums, two groups: a set fits where both are at most what the group has less what the set lacks."""
     operators = data.draw(st.integers(1, 4))
-    numbers = st.integers(0, 9)
-    costs = np.array([[[data.draw(numbers) for _ in range(operators)] for _ in range(2)] for _ in range(2)])
-    sets = 1 << operators
-    waits = np.array([[data.draw(st.integers(0, 3)) for _ in range(sets)] for _ in range(2)])
-    buffers = np.array([[data.draw(st.integers(0, 3)) for _ in range(sets)] for _ in range(2)])
-    weights, devices, room = np.array([[1, 0, 1], [1, 2, 0]]), np.array([1, 3]), np.array([10, 5])
-
-    def needed(group: list[str]) -> int:
-        chosen = [int(name) for name in group]
-        one = sum(1 << operator for operator in chosen)
-        for at, count in enumerate(devices.tolist()):
-            both = [
-                costs[each, at, chosen].sum()
-                <= weights[each, 0] * (room[0] - waits[weights[each, 2], one])
-                + weights[each, 1] * (room[1] - buffers[at, one])
-                for each in range(2)
-            ]
-            if all(both):
-                return int(count)
-        return TOO_MANY
-
-    every = partitions([str(operator) for operator in range(operators)])
-    expected = min(sum(map(needed, groups)) for groups in every)
-    assert fewest_devices(costs, devices, weights, room, waits, buffers) == min(expected, TOO_MANY) or (
-        expected >= TOO_MANY <= fewest_devices(costs, devices, weights, room, waits, buffers)
+    needed = np.array(
+        [TOO_MANY, *(data.draw(st.sampled_from([1, 2, 3, TOO_MANY])) for _ in range((1 << operators) - 1))]
     )
+    every = partitions([str(operator) for operator in range(operators)])
+    expected = min(sum(int(needed[sum(1 << int(name) for name in group)]) for group in groups) for groups in every)
+    assert min(fewest_devices(needed), TOO_MANY) == min(expected, TOO_MANY)
+
+
+def flow(operators: int, kinds: int = 1) -> Flow:
+    """No tensors, and nobody waits."""
+    nothing = np.zeros(operators, np.int64)
+    none = np.zeros(0, np.int64)
+    return Flow(none, none, nothing, nothing, nothing, nothing, np.zeros((kinds, 1 << operators), np.int64))
+
+
+def table(rows: list[list[tuple[int, int]]]) -> Table:
+    """Time and memory of rows, for each operator."""
+    each = np.array([row for found in rows for row in found], np.int64).reshape(-1, 2)
+    none = np.zeros((len(each), 0), np.int64)
+    first = np.cumsum([0, *map(len, rows)])
+    return Table(first, each[:, :1], np.zeros(len(each), np.int64), each[:, 1], none, none, none, none)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_a_set_is_held_where_some_rows_fit_time_and_memory_together(data: st.DataObject) -> None:
+    row = st.tuples(st.integers(0, 9), st.integers(0, 9))
+    rows = data.draw(st.lists(st.lists(row, max_size=3), min_size=1, max_size=4))
+    time, memory = data.draw(st.integers(-1, 25)), data.draw(st.integers(0, 25))
+    unknown = np.full(1 << len(rows), -1)
+    held = sets_held(flow(len(rows)), table(rows), unknown, time, time, memory)
+    for one in range(1, 1 << len(rows)):
+        chosen = product(*(found for at, found in enumerate(rows) if one >> at & 1))
+        fits = any(sum(t for t, _ in each) <= time and sum(m for _, m in each) <= memory for each in chosen)
+        assert held[one] == fits
+
+
+def test_where_choices_are_too_many_a_set_may_be_held_that_is_not() -> None:
+    """All 2^10 sums of time and memory are on one line: none is as good as another. Joined ones cost less."""
+    rows = [[(1 << at, 0), (0, 1 << at)] for at in range(10)]
+    unknown = np.full(1 << len(rows), -1)
+    assert 1 << len(rows) > MOST_PAIRS
+    assert sets_held(flow(10), table(rows), unknown, 512, 512, 511)[-1] == 1
+    assert sets_held(flow(10), table(rows), unknown, 255, 255, 255)[-1] == 0
 
 
 def test_operators_are_on_one_device_each_as_wholes() -> None:
@@ -114,7 +131,8 @@ def test_what_crosses_between_groups_needs_buffers() -> None:
     assert groups_proof(less, 0, time_bound(problem).ns) is None  # no plan fits at all, so nothing is said
     pinned = replace(less, pins=ONE)
     tables = GroupTables(pinned)
-    assert {group.buffers for case in tables.cases for group in case.groups if group.devices == 1} == {(12,)}
+    alone = [group for case in tables.cases(1) for group in case.groups if group.devices == 1]
+    assert {group.cuts[0][0][:2] for group in alone} == {(12, 12)}
 
 
 def test_tables_of_a_group() -> None:
@@ -123,31 +141,72 @@ def test_tables_of_a_group() -> None:
         [3, 3], [4, 4], cluster(2), activations=[0, 2, 0], weights=[12, 12], saved=[5, 5], mini_batch=6
     )
     found = {
-        (case.copies, case.micro_batch, group.devices, group.turns): group
-        for case in GroupTables(problem).cases
+        (case.copies, case.pattern, case.micro_batch, group.devices, group.turns): group
+        for case in GroupTables(problem).cases(1)
         for group in case.groups
     }
     # Six samples on one device; two replicas that share micro-batches of two run three of one sample each, and
     # reduce 12 bytes: 2 / 2 x 12 ns less 1. Two devices of one replica would run both samples, which takes 42 ns.
-    assert found[1, 2, 1, 1].rows[0] == ((42, 42, 36, 10),)
-    assert found[1, 2, 2, 1].rows[0] == ((21 + 11, 21, 36, 5),)
+    # In a pattern nobody waits for one micro-batch.
+    assert found[1, True, 2, 1, 1].rows[0] == ((42, 42, 0, 36, 10, 0),)
+    shared, whole = found[1, True, 2, 2, 1].rows[0]
+    assert (shared, whole) == ((21 + 11, 21, 0, 36, 5, 0), (42, 42, 0, 36, 10, 1))
     # In turn each runs whole micro-batches: of a pattern one and a half of three of them, of an order two.
-    assert found[1, 2, 2, 2].rows[0] == ((21 + 11, 21, 36, 10),)
-    odd = GroupTables(replace(problem, mini_batch=3)).cases[0]
-    assert (odd.micro_batch, odd.groups[2].turns, odd.groups[2].rows[0]) == (0, 2, ((14 + 11, 14, 36, 5),))
-    # A message and its gradient: of two samples, of one of them, of whole micro-batches; of an order of one.
-    sizes = {key: group.buffers for key, group in found.items()}
-    assert (sizes[1, 2, 1, 1], sizes[1, 2, 2, 1], sizes[1, 2, 2, 2]) == ((8,), (4,), (8,))
-    assert {sizes[key] for key in found if not key[1]} == {(4,)}
-    assert (1, 2, 2, 1) in found
-    assert (2, 3, 1, 1) in found
-    assert (2, 3, 2, 1) not in found
+    assert found[1, True, 2, 2, 2].rows[0] == ((21 + 11, 21, 0, 36, 10, 0),)
+    odd = next(case for case in GroupTables(replace(problem, mini_batch=3)).cases(1) if case.copies == 1)
+    assert (odd.pattern, odd.micro_batch, odd.groups[2].turns) == (False, 1, 2)
+    assert odd.groups[2].rows[0][0] == (14 + 11, 14, 7, 36, 5, 0)
+    # A message and its gradient: of two samples, of one of them, of whole micro-batches.
+    sizes = {key: group.cuts[0][0][: READ_BYTES + 1] for key, group in found.items()}
+    assert sizes[1, True, 2, 1, 1] == (8, 8)
+    assert sizes[1, True, 2, 2, 1] == (4, 4)
+    assert sizes[1, True, 2, 2, 2] == (8, 8)
+    # Of an order of three samples on one device, and of one sample at the other end; each byte takes 1 ns.
+    order = found[1, False, 3, 1, 1]
+    three = next(row[CUT] for row in order.rows[1])
+    assert order.cuts[three][0] == (8, 8, 8, 8)
+    assert (2, True, 3, 2, 1) not in found
+    assert (2, True, 3, 1, 1) in found
+
+
+def test_an_order_has_live_all_samples_of_the_first_micro_batch_of_the_last_operator() -> None:
+    """The last one has four samples at once. The first one has them in micro-batches of 1, 2 or 4: 4 x 5 bytes.
+
+    Where its stage recomputes it holds one micro-batch, and each backward takes the forward of 3 ns more.
+    """
+    problem = chain_problem(
+        [3, 3], [4, 4], cluster(1), activations=[0, 2, 0], saved=[5, 5], mini_batch=4, mode="sync"
+    )
+    tables = GroupTables(problem)
+    case = next(case for case in tables.cases(1) if case.micro_batch == 4)
+    first, last = case.groups[0].rows
+    assert {row[4] for row in last} == {20}
+    whole = [(row[0], row[4]) for row in first]
+    assert sorted(whole) == [(28, 20), (28, 20), (28, 20), (40, 5), (40, 10)]
+    in_turn = replace(problem, cluster=cluster(2), pins=Pins(micro_batch=1))
+    turned = next(case for case in GroupTables(in_turn).cases(1) if (case.copies, case.micro_batch) == (1, 4))
+    assert {row[4] for row in turned.groups[2].rows[0]} == {10, 5}  # micro-batches 0 and 2 of four, or one of them
+    assert Kind(1, False, 4) == Kind(turned.copies, turned.pattern, turned.micro_batch)
 
 
 def test_devices_without_the_first_operator_wait_for_it_and_those_without_the_last_one_behind_it() -> None:
     problem = chain_problem([3, 5], [7, 2], cluster(2))
-    waits = Division(GroupTables(problem), 0).waits
-    assert waits.tolist() == [[0, 0, 0, 0], [0, 0, 3, 0], [0, 2, 3, 0]]
+    tables = GroupTables(problem)
+    assert flow_of(tables, 1, pattern=True).waits_ns.tolist() == [[0, 0, 0, 0]]
+    assert flow_of(tables, 1, pattern=False).waits_ns.tolist() == [[0, 0, 3, 0], [0, 2, 3, 0]]
+
+
+def divided(problem: Problem, time_ns: int) -> list[Kind]:
+    """The kinds of plans that are possible in that time."""
+    tables = GroupTables(problem)
+    division = Division(tables, tables.lasts[0], 0)
+    every = division._cases
+    found = []
+    for case, arrays in zip(division.cases, every, strict=True):
+        division._cases = [arrays]
+        if division.possible(time_ns):
+            found.append(Kind(case.copies, case.pattern, case.micro_batch))
+    return found
 
 
 def test_an_order_has_its_waits_beside_its_work() -> None:
@@ -156,10 +215,32 @@ def test_an_order_has_its_waits_beside_its_work() -> None:
     That is beyond the way down and back, 60 ns. Weights keep the operators apart, and replicas from paying.
     """
     problem = chain_problem([10, 20], [10, 20], cluster(2, memory=3100), weights=[1000] * 2, mini_batch=2)
-    division = Division(GroupTables(problem), 0)
-    (order,) = (case for case in division._cases if case.copies == 1 and not case.pattern)
-    assert not division._fits(order, 89)
-    assert division._fits(order, 90)
+    order = Kind(1, False, 1)
+    assert order not in divided(problem, 89)
+    assert order in divided(problem, 90)
+
+
+def test_a_sample_crosses_between_groups_and_comes_back() -> None:
+    """20 and 40 ns and a tensor of 15 bytes there and back: 90 ns on two devices, which memory asks for."""
+    problem = chain_problem(
+        [10, 20],
+        [10, 20],
+        cluster(2, memory=3100),
+        activations=[0, 15, 0],
+        weights=[1500] * 2,
+        mode="sync",
+        pins=ONE,
+    )
+    bound = time_bound(problem)
+    assert (bound.kind, bound.ns, bound.parts["path"]) == ("groups", 90, 60)
+    stages = tuple(Stage(operators=(f"op{at}",), devices=(at,), micro_batch=1) for at in range(2))
+    schedule = services().schedule("greedy", problem, Plan(stages=stages))
+    assert (
+        round(
+            metrics(problem, Plan(stages=stages), simulate(problem, Plan(stages=stages), schedule)).seconds * 1e9
+        )
+        == 90
+    )
 
 
 def test_both_ends_of_a_fork_save_at_their_own_instants() -> None:
@@ -176,12 +257,40 @@ def test_both_ends_of_a_fork_save_at_their_own_instants() -> None:
     assert time_bound(problem).ns <= fastest(problem, [Plan(stages=stages, placement="listed")]) == 16
 
 
-def test_problems_with_a_flush_or_many_operators_have_no_groups() -> None:
+def test_problems_with_many_operators_have_no_groups() -> None:
     tight = cluster(2, memory=40)
-    sync = chain_problem([2] * 3, [4] * 3, tight, mode="sync", pins=ONE)
-    assert "groups" not in time_bound(sync).parts
     many = chain_problem([2] * (MOST_OPERATORS + 1), [4] * (MOST_OPERATORS + 1), tight, pins=ONE)
     assert "groups" not in time_bound(many).parts
+
+
+def test_with_a_flush_several_pipelines_on_the_same_devices_are_no_faster() -> None:
+    """Three operators of 6 ns, two devices, two samples: one pipeline has two operators on a device, for 24 ns.
+
+    Two pipelines have every operator on both, for 18 ns and an all-reduce of the weights.
+    """
+    for weight, expected in ((10, "groups"), (0, "work")):
+        problem = chain_problem(
+            [2] * 3, [4] * 3, cluster(2), weights=[weight] * 3, mini_batch=2, mode="sync", pins=Pins(micro_batch=1)
+        )
+        assert several_pipelines(problem)
+        bound = time_bound(problem)
+        assert bound.kind == expected, bound
+        proof = groups_proof(problem, 0, max(ns for kind, ns in bound.parts.items() if kind != "groups"))
+        assert (proof is None) == (weight == 0)
+        assert proof is None or (proof.several is not None and proof.several.claimed_ns >= proof.claimed_ns)
+    assert not several_pipelines(replace(problem, pins=ONE))
+    assert not several_pipelines(replace(problem, mini_batch=1))
+    assert not several_pipelines(replace(problem, regime=replace(problem.regime, mode="async")))
+
+
+def test_where_copies_of_all_state_fit_nowhere_several_pipelines_are_no_matter() -> None:
+    """Each operator's state is most of what a device has: two of each do not fit. Gradients take no time."""
+    fast = cluster(2, memory=27, bandwidth=1e18)
+    problem = chain_problem([2] * 2, [4] * 2, fast, weights=[10] * 2, mini_batch=2, mode="sync")
+    proof = groups_proof(problem, 0, 1)
+    assert proof is not None
+    assert proof.several is not None
+    assert proof.several.claimed_ns == proof.claimed_ns
 
 
 def test_a_constant_may_be_on_every_group() -> None:
@@ -192,7 +301,9 @@ def test_a_constant_may_be_on_every_group() -> None:
     problem = replace(problem, profile=replace(problem.profile, graph=constant))
     tables = GroupTables(problem)
     assert tables.operators == (1, 2)
-    assert {group.buffers for case in tables.cases for group in case.groups} == {(0, 2), (0, 0)}
+    every = [cut for case in tables.cases(2) for group in case.groups for cut in group.cuts]
+    assert {cut[0] for cut in every} == {(0, 0, 0, 0)}
+    assert {cut[1][MADE_BYTES] for cut in every} == {2}
     assert time_bound(problem).ns == 6
 
 
@@ -243,17 +354,19 @@ def tight_graphs(draw: st.DrawFn) -> Problem:
         draw(work), draw(work), [(one, (other,), draw(st.integers(0, 4))) for one, other in edges],
         cluster(draw(st.integers(1, 3)), memory=draw(st.sampled_from([30, 45, 60, 90, 10**6]))),
         weights=draw(held), saved=draw(held), mini_batch=draw(st.sampled_from([1, 2, 4])),
-        micro_batches=draw(st.sampled_from([(1,), (1, 2), (1, 2, 4)])), mode="async",
+        micro_batches=draw(st.sampled_from([(1,), (1, 2), (1, 2, 4)])),
+        mode=draw(st.sampled_from(["sync", "async"])),
     )  # fmt: skip
 
 
 @settings(max_examples=examples(300), deadline=None, suppress_health_check=list(HealthCheck))
 @given(tight_graphs())
 def test_it_is_what_the_lemmas_say(problem: Problem) -> None:
-    plain = PlainGroups(problem)
-    proof = groups_proof(problem, 0, 1)
-    if proof is None:
+    plain, tables = PlainGroups(problem), GroupTables(problem)
+    divisions = [Division(tables, last, 0) for last in tables.lasts]
+    claimed = max(division.raised(1) for division in divisions)
+    if claimed == 1:
         assert plain.possible(1) or not plain.possible(900)
         return
-    assert plain.possible(proof.claimed_ns)
-    assert not plain.possible(proof.claimed_ns - 1)
+    assert plain.possible(claimed) or not plain.possible(900)
+    assert not plain.possible(claimed - 1)

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
-from pipebench.bounds.groups import groups_proof
+from pipebench.bounds.groups import GroupsProof, groups_proof
 from pipebench.certificates.bound_kinds import check_bound
 from pipebench.certificates.check import check
 from pipebench.certificates.document import Part, Refused, written
@@ -33,7 +32,6 @@ from tests.plugins.running import services
 @given(st.data())
 def test_the_checker_finds_the_same_bound_where_memory_just_fits(data: st.DataObject) -> None:
     problem = data.draw(problems())
-    problem = replace(problem, regime=replace(problem.regime, mode="async"))
     plan = data.draw(a_plan(problem))
     assume(plan is not None)
     assert plan is not None
@@ -50,6 +48,14 @@ def test_the_checker_finds_the_same_bound_where_memory_just_fits(data: st.DataOb
             certified(fitting, plan, schedule)
 
 
+def said(proof: GroupsProof) -> Any:
+    """The part `bound` of a certificate."""
+    made: dict[str, Any] = {"kind": "groups", "over": "plans of whole operators", "proof": proof.document()}
+    if proof.several is not None:
+        made["several"] = {"proof": proof.several.document()}
+    return json.loads(json.dumps(made))
+
+
 @settings(max_examples=examples(200), deadline=None, suppress_health_check=list(HealthCheck))
 @given(tight_graphs())
 def test_one_ns_more_is_refused(problem: Problem) -> None:
@@ -57,12 +63,13 @@ def test_one_ns_more_is_refused(problem: Problem) -> None:
     assume(proof is not None)
     assert proof is not None
     part = read_problem(Part(problem_part(problem), "problem"))
-    document = json.loads(json.dumps(proof.document()))
-    said = {"kind": "groups", "over": "plans of whole operators", "proof": document}
-    assert check_bound(part, Part(said, "bound")) == proof.claimed_ns
-    document["claimed_ns"] += 1
-    with pytest.raises(Refused, match=f"{proof.claimed_ns} ns suffice"):
-        check_bound(part, Part(said, "bound"))
+    document = said(proof)
+    assert check_bound(part, Part(document, "bound")) == proof.claimed_ns
+    document["proof"]["claimed_ns"] += 1
+    with pytest.raises(
+        Refused, match=f"{proof.claimed_ns} ns suffice|does not prove the {proof.claimed_ns + 1} ns"
+    ):
+        check_bound(part, Part(document, "bound"))
 
 
 def content() -> Any:
@@ -89,7 +96,9 @@ def _longer(proof: dict[str, Any]) -> None:
 def _cheaper(proof: dict[str, Any]) -> None:
     for case in proof["cases"]:
         for group in case["groups"]:
-            group["rows"] = [[[number // 2 for number in row] for row in rows] for rows in group["rows"]]
+            group["rows"] = [
+                [[*(each // 2 for each in row[:-1]), row[-1]] for row in rows] for rows in group["rows"]
+            ]
 
 
 def _later(proof: dict[str, Any]) -> None:
@@ -132,8 +141,31 @@ def _below_zero(proof: dict[str, Any]) -> None:
     proof["cases"][0]["groups"][0]["rows"][0][0][0] = -1
 
 
-def _fewer_buffers(proof: dict[str, Any]) -> None:
-    proof["cases"][0]["groups"][0]["buffers"] = []
+def _fewer_tensors(proof: dict[str, Any]) -> None:
+    proof["cases"][0]["groups"][0]["cuts"][0].pop()
+
+
+def _fewer_costs(proof: dict[str, Any]) -> None:
+    proof["cases"][0]["groups"][0]["cuts"][0][0].pop()
+
+
+def _another_cut(proof: dict[str, Any]) -> None:
+    proof["cases"][0]["groups"][0]["rows"][0][0][5] = 1
+
+
+def _not_the_last(proof: dict[str, Any]) -> None:
+    proof["last"] = 1
+
+
+def _another_kind(proof: dict[str, Any]) -> None:
+    proof["cases"][0]["pattern"] = True
+
+
+def _free_messages(proof: dict[str, Any]) -> None:
+    """Stages that come back at once, which lets the devices hold more of an order."""
+    for case in proof["cases"]:
+        for group in case["groups"]:
+            group["rows"] = [[[0, 0, *row[2:]] for row in rows] for rows in group["rows"]]
 
 
 def _fewer_waits(proof: dict[str, Any]) -> None:
@@ -146,16 +178,21 @@ def _fewer_waits(proof: dict[str, Any]) -> None:
         (_longer, "12 ns suffice"),
         (_cheaper, "11 ns suffice"),
         (_later, "must be from 0"),
-        (_fewer_operators, "11 ns suffice"),
+        (_fewer_operators, "is none of the operators"),
         (_twice, "different ones"),
         (_more_memory, "is not that of a device"),
         (_fewer_cases, "are not those of all copies and micro-batches"),
         (_fewer_groups, "are not those of all sizes and turns"),
         (_fewer_devices, "must be from 1 to 2"),
         (_fewer_rows, "are not 3 lists"),
-        (_short_row, "rows of four numbers"),
+        (_short_row, "rows of six numbers"),
         (_below_zero, "must be from 0"),
-        (_fewer_buffers, "are 0 of 2"),
+        (_fewer_tensors, "is not of 2 tensors"),
+        (_fewer_costs, "has not four numbers"),
+        (_another_cut, "must be from 0 to 0"),
+        (_not_the_last, "another one reads from it"),
+        (_another_kind, "are not those of all copies and micro-batches"),
+        (_free_messages, "11 ns suffice"),
         (_fewer_waits, "are 1 of 3"),
     ],
 )
@@ -170,7 +207,7 @@ def test_what_does_not_follow_is_refused(spoilt: Callable[[dict[str, Any]], None
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("regime", "sync", "without a flush"),
+        ("regime", "sync", "are not those of all copies and micro-batches"),
         ("constants", [0], "different ones that need the input"),
         ("mini_batch", 2**20 + 1, "samples"),
         ("overlap_numerator", 1, "nobody waits for"),
@@ -181,3 +218,36 @@ def test_other_problems_have_no_such_proof(name: str, value: Any, words: str) ->
     made["problem"][name] = value
     with pytest.raises(Refused, match=words):
         check_bound(read_problem(Part(made["problem"], "problem")), Part(made["bound"], "bound"))
+
+
+def test_with_a_flush_what_several_pipelines_take_is_proven_too() -> None:
+    """Two operators whose state fits once on each device."""
+    problem = chain_problem(
+        [2] * 2, [4] * 2, cluster(2, memory=27, bandwidth=1e18), weights=[10] * 2, mini_batch=2, mode="sync"
+    )
+    proof = groups_proof(problem, 0, 1)
+    assert proof is not None
+    part, document = read_problem(Part(problem_part(problem), "problem")), said(proof)
+    assert check_bound(part, Part(document, "bound")) == proof.claimed_ns
+    less = said(proof)
+    less["several"]["proof"]["claimed_ns"] = proof.claimed_ns - 1
+    with pytest.raises(Refused, match="does not prove"):
+        check_bound(part, Part(less, "bound"))
+    del document["several"]
+    with pytest.raises(Refused, match="lacks the field 'several'"):
+        check_bound(part, Part(document, "bound"))
+
+
+def test_a_problem_with_overlap_has_no_times_that_others_wait_for() -> None:
+    made = content()
+    made["problem"]["overlap_numerator"] = 1
+    proof = made["bound"]["proof"]
+    proof["forward_ns"] = proof["back_ns"] = [0, 0, 0]
+    problem = read_problem(Part(made["problem"], "problem"))
+    with pytest.raises(Refused, match="a message that nobody waits for"):
+        check_bound(problem, Part(made["bound"], "bound"))
+    for case in proof["cases"]:
+        for group in case["groups"]:
+            group["cuts"] = [[[*sent[:2], 0, 0] for sent in cut] for cut in group["cuts"]]
+    with pytest.raises(Refused, match="an operator that nobody waits for"):
+        check_bound(problem, Part(made["bound"], "bound"))

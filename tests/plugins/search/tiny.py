@@ -87,9 +87,7 @@ def _plans(
     several = product(offered, repeat=len(groups)) if sync else ((b,) * len(groups) for b in offered)
     for batch in several:
         modes = [
-            ("split", "round_robin")
-            if 1 < sizes[home] <= (samples // b if sync else sizes[home])
-            else ("split",)
+            ("split", "round_robin") if 1 < sizes[home] <= (samples // b if sync else sizes[home]) else ("split",)
             for home, b in zip(homes, batch, strict=True)
         ]
         for mode in product(*modes):
