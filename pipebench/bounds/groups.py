@@ -32,7 +32,7 @@ from pipebench.bounds.group_tables import (
 from pipebench.bounds.operators import devices_of_a_plan
 from pipebench.bounds.partition import TOO_MANY, Flow, Table, fewest_devices, sets_held
 from pipebench.bounds.proof import TimeProof, replicated_proof
-from pipebench.bounds.search import CLOSE, MOST_RISE
+from pipebench.bounds.search import MOST_RISE
 from pipebench.bounds.spine import before_each
 from pipebench.costs.quantise import IntArray
 from pipebench.domain.problem import Problem
@@ -155,7 +155,7 @@ class Division:
             if low > MOST_RISE * max(time_ns, 1):
                 return time_ns
         high = low + step
-        while high - low > max(1, CLOSE * low):
+        while high - low > 1:
             middle = (low + high) // 2
             if self.possible(middle):
                 high = middle

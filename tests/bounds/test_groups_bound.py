@@ -165,6 +165,16 @@ def test_tables_of_a_group() -> None:
     order = found[1, False, 3, 1, 1]
     three = next(row[CUT] for row in order.rows[1])
     assert order.cuts[three][0] == (8, 8, 8, 8)
+    # A replica of two devices sends and receives on both: 8 bytes in 4 ns, of the reader's one sample 2 in 1 ns.
+    pair = found[1, False, 3, 2, 1]
+    wide = {pair.cuts[row[CUT]][0] for row in pair.rows[1] if row[0] == 42 and row[4] == 15}
+    assert wide == {(8, 8, 3 + 1, 1 + 3)}
+    # Where gradients are three times as large: 3 x 2 + 6 bytes, and 2 + 3 x 6.
+    graph = problem.profile.graph
+    tensors = tuple(replace(each, gradient_bytes_per_sample=6.0) for each in graph.tensors)
+    larger = replace(problem, profile=replace(problem.profile, graph=replace(graph, tensors=tensors)))
+    other = next(case for case in GroupTables(larger).cases(1) if (case.copies, case.micro_batch) == (1, 3))
+    assert other.groups[0].cuts[other.groups[0].rows[1][0][CUT]][0] == (12, 20, 12, 20)
     assert (2, True, 3, 2, 1) not in found
     assert (2, True, 3, 1, 1) in found
 

@@ -1,0 +1,105 @@
+"""The problems that are looked at, by a fixed seed, and the best plan of each that is found in a time."""
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pipebench.bench.best import best
+from pipebench.bench.problems.workload import Workload
+from pipebench.bench.problems.workload_builder import WorkloadBuilder
+from pipebench.bounds import class_bound, in_class, time_bound
+from pipebench.costs.quantise import NS_PER_S
+from pipebench.domain.errors import InfeasibleProblem, PipebenchError
+from pipebench.domain.plan import Plan
+from pipebench.domain.problem import Problem, RegimeMode
+from pipebench.domain.schedule import Schedule
+from pipebench.hooks.manager import Host
+from tests.contest.problems import MODES, Entry, entries
+from tests.nearness.distances import Distance
+from tests.plugins.search.test_search import context, found
+from tests.plugins.search.tight import tight
+
+STALL = 500
+"""Plans without a better one after which the search on a random graph ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class TightGraph:
+    """A random graph on devices with 1.3 times the least memory (`tests.plugins.search.tight`)."""
+
+    number: int
+    mode: RegimeMode
+
+    @property
+    def group(self) -> str:
+        return "tight graphs"
+
+    @property
+    def label(self) -> str:
+        return f"{self.group}: {self.number}, {self.mode}"
+
+
+Each = Entry | TightGraph
+
+
+def problems(cells: int, graphs: int, seed: int) -> Iterator[Each]:
+    """All of `quick`, `branches` and the language models; so many graphs and cells of `chains` in both regimes."""
+    every = entries()
+    chains = sorted({entry.name for entry in every["chains"]})
+    drawn = set(random.Random(seed).sample(chains, min(cells, len(chains))))
+    for group in ("quick", "branches", "language models"):
+        yield from every[group]
+    for number in range(graphs):
+        yield from (TightGraph(number, mode) for mode in MODES)
+    yield from (entry for entry in every["chains"] if entry.name in drawn)
+
+
+def distance(host: Host, each: Each, limit_s: float) -> Distance:
+    """The best plan beside its bounds. limit_s: of `best`, on problems that workloads describe."""
+    if isinstance(each, TightGraph):
+        problem = tight(each.number, each.mode)
+        known = _searched(problem)
+    else:
+        workload = WorkloadBuilder(host).workload(each.spec)
+        problem = workload.problem(each.mode)
+        known = _best(host, workload, each.mode, limit_s)
+    bound = time_bound(problem)
+    row = class_bound(problem, bound.ns)
+    return Distance(
+        problem=each.label,
+        group=each.group,
+        mode=each.mode,
+        best_ns=None if known is None else known.ns,
+        bound_ns=bound.ns,
+        bound_kind=bound.kind,
+        class_bound_ns=None if row is None else row.ns,
+        in_class=known is not None and in_class(problem, known.plan, known.schedule),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    plan: Plan
+    schedule: Schedule
+    ns: int
+
+
+def _best(host: Host, workload: Workload, mode: RegimeMode, limit_s: float) -> _Known | None:
+    try:
+        winner = best(host, workload, mode, timeout_s=limit_s).winner
+    except PipebenchError:
+        return None
+    assert winner.plan is not None
+    assert winner.schedule is not None
+    assert winner.row.simulated_s is not None
+    return _Known(winner.plan, winner.schedule, round(winner.row.simulated_s * NS_PER_S))
+
+
+def _searched(problem: Problem) -> _Known | None:
+    try:
+        result = found(problem, context(steps=0, stall=STALL))
+    except InfeasibleProblem:
+        return None
+    assert result.schedule is not None
+    assert result.claimed_s is not None
+    return _Known(result.plan, result.schedule, round(result.claimed_s * NS_PER_S))
