@@ -11,7 +11,7 @@ class Distance(msgspec.Struct, frozen=True):
 
     best_ns: the shortest mini-batch known; None where no plan is. bound_ns: over every plan, with what binds.
     class_bound_ns: over stages in a row, recomputing or not; None where the suite has none.
-    in_class: whether the plan is one of stages in a row.
+    in_class: whether the plan is one of stages in a row. optimal: whether every plan was looked at.
     """
 
     problem: str
@@ -22,6 +22,7 @@ class Distance(msgspec.Struct, frozen=True):
     bound_kind: str
     class_bound_ns: int | None
     in_class: bool
+    optimal: bool = False
 
     @property
     def of_bound(self) -> float | None:
@@ -45,15 +46,15 @@ def line(name: str, rows: Sequence[Distance]) -> str:
     """Problems, those with a plan, the mean and the largest ratio to each bound."""
     ratios = [row.of_bound for row in rows if row.of_bound is not None]
     classes = [row.of_class for row in rows if row.of_class is not None]
-    cells = [name, str(len(rows)), str(len(ratios))]
+    cells = [name, str(len(rows)), str(len(ratios)), str(sum(row.optimal for row in rows))]
     cells += [f"{mean(ratios):.3f}", f"{max(ratios):.2f}"] if ratios else ["-", "-"]
     cells += [str(len(classes)), f"{mean(classes):.3f}", f"{max(classes):.2f}"] if classes else ["0", "-", "-"]
     return f"| {' | '.join(cells)} |"
 
 
 HEAD = (
-    "with a plan | best / bound | worst | stages in a row | best / class bound | worst |",
-    "---:|---:|---:|---:|---:|---:|",
+    "with a plan | optima | best / bound | worst | stages in a row | best / class bound | worst |",
+    "---:|---:|---:|---:|---:|---:|---:|",
 )
 
 

@@ -21,6 +21,9 @@ from tests.plugins.search.tight import tight
 
 STALL = 500
 """Plans without a better one after which the search on a random graph ends."""
+SMALL = (4, 2), (4, 3)
+"""Operators and devices of random graphs of which every plan is looked at, if that ends in time."""
+WHOLE = "every plan was looked at"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +32,12 @@ class TightGraph:
 
     number: int
     mode: RegimeMode
+    operators: int = 10
+    devices: int = 3
 
     @property
     def group(self) -> str:
-        return "tight graphs"
+        return f"tight graphs, {self.operators} on {self.devices}"
 
     @property
     def label(self) -> str:
@@ -51,13 +56,17 @@ def problems(cells: int, graphs: int, seed: int) -> Iterator[Each]:
         yield from every[group]
     for number in range(graphs):
         yield from (TightGraph(number, mode) for mode in MODES)
+    for operators, devices in SMALL:
+        yield from (
+            TightGraph(number, mode, operators, devices) for number in range(graphs // 5) for mode in MODES
+        )
     yield from (entry for entry in every["chains"] if entry.name in drawn)
 
 
 def distance(host: Host, each: Each, limit_s: float) -> Distance:
     """The best plan beside its bounds. limit_s: of `best`, on problems that workloads describe."""
     if isinstance(each, TightGraph):
-        problem = tight(each.number, each.mode)
+        problem = tight(each.number, each.mode, operators=each.operators, devices=each.devices)
         known = _searched(problem)
     else:
         workload = WorkloadBuilder(host).workload(each.spec)
@@ -73,6 +82,7 @@ def distance(host: Host, each: Each, limit_s: float) -> Distance:
         bound_ns=bound.ns,
         bound_kind=bound.kind,
         class_bound_ns=None if row is None else row.ns,
+        optimal=known is not None and known.optimal,
         in_class=known is not None and in_class(problem, known.plan, known.schedule),
     )
 
@@ -82,6 +92,7 @@ class _Known:
     plan: Plan
     schedule: Schedule
     ns: int
+    optimal: bool
 
 
 def _best(host: Host, workload: Workload, mode: RegimeMode, limit_s: float) -> _Known | None:
@@ -92,7 +103,7 @@ def _best(host: Host, workload: Workload, mode: RegimeMode, limit_s: float) -> _
     assert winner.plan is not None
     assert winner.schedule is not None
     assert winner.row.simulated_s is not None
-    return _Known(winner.plan, winner.schedule, round(winner.row.simulated_s * NS_PER_S))
+    return _Known(winner.plan, winner.schedule, round(winner.row.simulated_s * NS_PER_S), optimal=False)
 
 
 def _searched(problem: Problem) -> _Known | None:
@@ -102,4 +113,5 @@ def _searched(problem: Problem) -> _Known | None:
         return None
     assert result.schedule is not None
     assert result.claimed_s is not None
-    return _Known(result.plan, result.schedule, round(result.claimed_s * NS_PER_S))
+    optimal = any(WHOLE in notice for notice in result.notices)
+    return _Known(result.plan, result.schedule, round(result.claimed_s * NS_PER_S), optimal)

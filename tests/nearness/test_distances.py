@@ -23,17 +23,17 @@ def test_ratios_are_those_of_plans_that_there_are() -> None:
 
 def test_tables_count_problems_without_a_plan_and_split_by_what_binds() -> None:
     made = tables([row(200, 160), row(None), row(800, kind="memory", in_class=False)]).splitlines()
-    assert "| quick, sync | 3 | 2 | 4.000 | 8.00 | 1 | 1.250 | 1.25 |" in made
-    assert "| all | 3 | 2 | 4.000 | 8.00 | 1 | 1.250 | 1.25 |" in made
-    assert "| memory | 1 | 1 | 8.000 | 8.00 | 0 | - | - |" in made
-    assert "| work | 2 | 1 | 2.000 | 2.00 | 1 | 1.250 | 1.25 |" in made
+    assert "| quick, sync | 3 | 2 | 0 | 4.000 | 8.00 | 1 | 1.250 | 1.25 |" in made
+    assert "| all | 3 | 2 | 0 | 4.000 | 8.00 | 1 | 1.250 | 1.25 |" in made
+    assert "| memory | 1 | 1 | 0 | 8.000 | 8.00 | 0 | - | - |" in made
+    assert "| work | 2 | 1 | 0 | 2.000 | 2.00 | 1 | 1.250 | 1.25 |" in made
 
 
 def test_problems_are_the_same_for_a_seed() -> None:
     first = list(problems(6, 2, 0))
     assert [each.label for each in first] == [each.label for each in problems(6, 2, 0)]
     groups = [each.group for each in first]
-    assert (groups.count("chains"), groups.count("tight graphs")) == (12, 4)
+    assert (groups.count("chains"), sum(each.startswith("tight") for each in groups)) == (12, 4)
     assert {"quick", "branches", "language models"} <= set(groups)
     assert {each.mode for each in first if isinstance(each, TightGraph)} == {"sync", "async"}
     assert len({each.label for each in first}) == len(first)

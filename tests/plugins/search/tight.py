@@ -11,19 +11,21 @@ from tests.builders import cluster, dag_problem
 MICRO_BATCHES = (1, 2, 4, 8)
 
 
-def tight(number: int, mode: RegimeMode, share: float = 1.3) -> Problem:
-    """Ten operators on three devices, each with `share` times the least memory that any plan needs.
+def tight(number: int, mode: RegimeMode, share: float = 1.3, operators: int = 10, devices: int = 3) -> Problem:
+    """Operators on devices, each with `share` times the least memory that any plan needs.
 
     Half of an operator's time does not depend on the micro-batch, so that small ones cost time.
     """
     drawn = random.Random(number)
-    work = [drawn.randint(100_000, 400_000) for _ in range(10)]
-    readers = [{i + 1} | {j for j in range(i + 2, 10) if drawn.random() < 0.2} for i in range(9)]
+    work = [drawn.randint(100_000, 400_000) for _ in range(operators)]
+    readers = [
+        {i + 1} | {j for j in range(i + 2, operators) if drawn.random() < 0.2} for i in range(operators - 1)
+    ]
     free = dag_problem(
         work,
         [2 * ns for ns in work],
         [(i, tuple(sorted(read)), 20_000) for i, read in enumerate(readers)],
-        cluster(3, bandwidth=12e9),
+        cluster(devices, bandwidth=12e9),
         weights=[drawn.randint(10**4, 10**6) for _ in work],
         saved=[drawn.randint(10**4, 10**6) for _ in work],
         mode=mode,
@@ -31,7 +33,7 @@ def tight(number: int, mode: RegimeMode, share: float = 1.3) -> Problem:
         micro_batches=MICRO_BATCHES,
     )
     (costs,) = free.profile.costs
-    operators = tuple(
+    slowed = tuple(
         replace(
             operator,
             forward_s=tuple(ns * (1 + size) / 2e9 for size in MICRO_BATCHES),
@@ -39,5 +41,5 @@ def tight(number: int, mode: RegimeMode, share: float = 1.3) -> Problem:
         )
         for operator, ns in zip(costs.operators, work, strict=True)
     )
-    free = replace(free, profile=replace(free.profile, costs=(replace(costs, operators=operators),)))
-    return replace(free, cluster=cluster(3, memory=int(share * memory_bound(free).value), bandwidth=12e9))
+    free = replace(free, profile=replace(free.profile, costs=(replace(costs, operators=slowed),)))
+    return replace(free, cluster=cluster(devices, memory=int(share * memory_bound(free).value), bandwidth=12e9))
