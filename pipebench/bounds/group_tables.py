@@ -7,9 +7,8 @@ Docs: cost-model.md, section 11, "Groups".
 """
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -59,7 +58,10 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """copies: of the pipeline. pattern: all stages have one micro-batch size. micro_batch: the last operator's."""
+    """Of plans.
+
+    copies: of the pipeline. pattern: all stages have one micro-batch size. micro_batch: that of the last operator.
+    """
 
     copies: int
     pattern: bool
@@ -67,17 +69,10 @@ class Kind:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """The plans of a kind."""
+class Case(Kind):
+    """What the groups of plans of a kind can hold."""
 
-    copies: int
-    pattern: bool
-    micro_batch: int
     groups: tuple[Group, ...]
-
-    def document(self) -> dict[str, Any]:
-        """As JSON has it."""
-        return asdict(self)
 
 
 class GroupTables:
