@@ -48,10 +48,16 @@ Each = Entry | TightGraph
 
 
 def problems(cells: int, graphs: int, seed: int) -> Iterator[Each]:
-    """All of `quick`, `branches` and the language models; so many graphs and cells of `chains` in both regimes."""
+    """All of `quick`, `branches` and the language models; so many graphs and cells of `chains` in both regimes.
+
+    Of fewer cells, and of a run that ended early, those are the first of more.
+    """
     every = entries()
-    chains = sorted({entry.name for entry in every["chains"]})
-    drawn = set(random.Random(seed).sample(chains, min(cells, len(chains))))
+    chains: dict[str, list[Entry]] = {}
+    for entry in every["chains"]:
+        chains.setdefault(entry.name, []).append(entry)
+    drawn = sorted(chains)
+    random.Random(seed).shuffle(drawn)
     for group in ("quick", "branches", "language models"):
         yield from every[group]
     for number in range(graphs):
@@ -60,7 +66,8 @@ def problems(cells: int, graphs: int, seed: int) -> Iterator[Each]:
         yield from (
             TightGraph(number, mode, operators, devices) for number in range(graphs // 5) for mode in MODES
         )
-    yield from (entry for entry in every["chains"] if entry.name in drawn)
+    for name in drawn[:cells]:
+        yield from chains[name]
 
 
 def distance(host: Host, each: Each, limit_s: float) -> Distance:
