@@ -59,8 +59,8 @@ def time_bound(problem: Problem, split: bool = False) -> TimeBound:
 
     Holds for the time that the cost model gives to any valid plan under any schedule: sync the length of an
     iteration, async mini_batch / (copies x micro_batch) periods, or the length of a finite schedule. All but
-    `links` and `groups` count no transfers, which may be overlapped or avoided. GraphPipe notes, section 7, made per
-    operator, because stages may differ in micro-batch.
+    `links` and `groups` count no transfers, which may be overlapped or avoided. GraphPipe notes, section 7, made
+    per operator, because stages may differ in micro-batch.
 
     Raises InfeasibleProblem when the pins leave no plan.
     """
