@@ -15,6 +15,7 @@ from pipebench.bounds.groups import MOST_OPERATORS, Division, flow_of, groups_pr
 from pipebench.bounds.operators import every_stage_ns
 from pipebench.bounds.partition import MOST_PAIRS, TOO_MANY, Flow, Table, fewest_devices, sets_held
 from pipebench.check import check_schedule
+from pipebench.costs.quantise import IntArray
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Pins, Problem
@@ -86,12 +87,94 @@ def test_a_set_is_held_where_some_rows_fit_time_and_memory_together(data: st.Dat
         assert held[one] == fits
 
 
+@st.composite
+def flows_and_tables(draw: st.DrawFn) -> tuple[Flow, Table]:
+    """Two or three operators, tensors with one or two readers, a row or two for each operator."""
+    count, few = draw(st.integers(2, 3)), st.integers(0, 6)
+    tensors = draw(
+        st.lists(st.lists(st.integers(0, count - 1), min_size=2, max_size=3, unique=True), min_size=1, max_size=2)
+    )
+    each = [draw(st.integers(1, 2)) for _ in range(count)]
+
+    def drawn(*shape: int) -> IntArray:
+        size = int(np.prod(shape))
+        return np.array(draw(st.lists(few, min_size=size, max_size=size)), np.int64).reshape(shape)
+
+    rows, tensor = sum(each), len(tensors)
+    flags = np.array(draw(st.lists(st.integers(0, 1), min_size=count, max_size=count)), np.int64)
+    flow = Flow(
+        makers=np.array([ends[0] for ends in tensors]),
+        ends=np.array([sum(1 << end for end in ends) for ends in tensors]),
+        buffered=flags,
+        above_ns=drawn(count),
+        here_ns=drawn(count),
+        below_ns=drawn(count),
+        waits_ns=drawn(2, 1 << count),
+    )
+    table = Table(
+        first=np.cumsum([0, *each]),
+        time_ns=drawn(rows, 2),
+        round_ns=drawn(rows),
+        held_bytes=drawn(rows),
+        made_bytes=drawn(rows, tensor),
+        read_bytes=drawn(rows, tensor),
+        made_ns=drawn(rows, tensor),
+        read_ns=drawn(rows, tensor),
+    )
+    return flow, table
+
+
+def holds(flow: Flow, table: Table, inside: set[int], kind: int, limits: tuple[int, int, int]) -> bool:
+    """As lemmas 10 and 11 say, for one kind of time: every choice of rows is tried."""
+    time_ns, room_ns, memory = limits
+    offered = []
+    for operator in sorted(inside):
+        found = []
+        for row in range(table.first[operator], table.first[operator + 1]):
+            around = [flow.above_ns[operator] + table.round_ns[row] + flow.below_ns[operator]]
+            held = table.held_bytes[row]
+            for tensor, (maker, ends) in enumerate(zip(flow.makers.tolist(), flow.ends.tolist(), strict=True)):
+                readers = {at for at in range(len(flow.buffered)) if ends >> at & 1} - {maker}
+                if operator == maker and readers - inside:
+                    held += table.made_bytes[row, tensor] if flow.buffered[operator] else 0
+                    sent = flow.above_ns[operator] + table.round_ns[row] + table.made_ns[row, tensor]
+                    around += [sent + flow.here_ns[each] + flow.below_ns[each] for each in readers - inside]
+                if operator in readers and maker not in inside:
+                    ahead = flow.above_ns[maker] + flow.here_ns[maker] + table.read_ns[row, tensor]
+                    around.append(ahead + table.round_ns[row] + flow.below_ns[operator])
+                    if operator == min((each for each in readers & inside if flow.buffered[each]), default=-1):
+                        held += table.read_bytes[row, tensor]
+            if max(around) <= time_ns:
+                found.append((table.time_ns[row, kind], held))
+        offered.append(found)
+    room = room_ns - flow.waits_ns[kind, sum(1 << operator for operator in inside)]
+    return any(
+        sum(time for time, _ in chosen) <= room and sum(held for _, held in chosen) <= memory
+        for chosen in product(*offered)
+    )
+
+
+@settings(max_examples=examples(500), deadline=None)
+@given(flows_and_tables(), st.integers(5, 40), st.integers(5, 40), st.integers(0, 40))
+def test_messages_and_buffers_count_where_a_tensor_crosses(
+    drawn: tuple[Flow, Table], time_ns: int, room_ns: int, memory: int
+) -> None:
+    flow, table = drawn
+    count = len(flow.buffered)
+    held = sets_held(flow, table, np.full(1 << count, -1), time_ns, room_ns, memory)
+    for one in range(1, 1 << count):
+        inside = {operator for operator in range(count) if one >> operator & 1}
+        expected = all(holds(flow, table, inside, kind, (time_ns, room_ns, memory)) for kind in (0, 1))
+        assert held[one] == expected, inside
+
+
 def test_where_choices_are_too_many_a_set_may_be_held_that_is_not() -> None:
     """All 2^10 sums of time and memory are on one line: none is as good as another. Joined ones cost less."""
     rows = [[(1 << at, 0), (0, 1 << at)] for at in range(10)]
     unknown = np.full(1 << len(rows), -1)
     assert 1 << len(rows) > MOST_PAIRS
     assert sets_held(flow(10), table(rows), unknown, 512, 512, 511)[-1] == 1
+    assert sets_held(flow(10), table(rows), unknown, 400, 400, 623)[-1] == 1  # 400 and 623 by a choice between
     assert sets_held(flow(10), table(rows), unknown, 255, 255, 255)[-1] == 0
 
 
