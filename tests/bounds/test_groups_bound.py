@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from pipebench.bounds import time_bound
+from pipebench.bounds import groups, time_bound
 from pipebench.bounds.group_tables import CUT, MADE_BYTES, READ_BYTES, GroupTables, Kind
 from pipebench.bounds.groups import MOST_OPERATORS, Division, flow_of, groups_proof, several_pipelines
 from pipebench.bounds.operators import every_stage_ns
@@ -374,6 +374,13 @@ def test_with_a_flush_several_pipelines_on_the_same_devices_are_no_faster() -> N
     assert not several_pipelines(replace(problem, pins=ONE))
     assert not several_pipelines(replace(problem, mini_batch=1))
     assert not several_pipelines(replace(problem, regime=replace(problem.regime, mode="async")))
+
+
+def test_where_nothing_is_proven_of_several_pipelines_nothing_is_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = chain_problem([2] * 3, [4] * 3, cluster(2), weights=[10] * 3, mini_batch=2, mode="sync")
+    assert groups_proof(problem, 0, 18) is not None
+    monkeypatch.setattr(groups, "replicated_proof", lambda *_: None)
+    assert groups_proof(problem, 0, 18) is None
 
 
 def test_where_copies_of_all_state_fit_nowhere_several_pipelines_are_no_matter() -> None:
