@@ -212,24 +212,11 @@ class _Group:
         chosen = {at: operator for at, operator in enumerate(self._counted.operators) if one >> at & 1}
         rows = [list(self._priced(at, set(chosen.values()))) for at in chosen]
         return all(
-            self._fits([[(row[column], held) for row, held in each] for each in rows], room)
+            fit_together(
+                [[(row[column], held) for row, held in each] for each in rows], room, self._counted.memory
+            )
             for column, room in zip(self._columns, rooms, strict=True)
         )
-
-    def _fits(self, choices: list[list[Choice]], room: int) -> bool:
-        found: list[Choice] = [(0, 0)]
-        for each in choices:
-            made = sorted(
-                (time + more, memory + held)
-                for time, memory in found
-                for more, held in each
-                if time + more <= room and memory + held <= self._counted.memory
-            )
-            found = []
-            for choice in made:
-                if not found or choice[1] < found[-1][1]:
-                    found.append(choice)
-        return bool(found)
 
     def _priced(self, at: int, inside: set[int]) -> Iterator[tuple[list[int], int]]:
         """The rows of an operator that are quick enough beside those of its set, each with all its memory."""
@@ -258,6 +245,23 @@ class _Group:
     def _buffered(self, operator: int) -> bool:
         """Whether a stage with the operator holds buffers at the instant: in sync while it has something live."""
         return not self._counted.problem.flushes or operator in self._counted.at_once
+
+
+def fit_together(choices: list[list[Choice]], room: int, most: int) -> bool:
+    """Whether one of each list goes into the room and the memory (`most`) together."""
+    found: list[Choice] = [(0, 0)]
+    for each in choices:
+        made = sorted(
+            (time + more, memory + held)
+            for time, memory in found
+            for more, held in each
+            if time + more <= room and memory + held <= most
+        )
+        found = []
+        for choice in made:
+            if not found or choice[1] < found[-1][1]:
+                found.append(choice)
+    return bool(found)
 
 
 def _rows(counted: Counted, group: Part, cuts: int) -> list[list[list[int]]]:

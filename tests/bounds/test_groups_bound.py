@@ -390,7 +390,7 @@ def test_where_copies_of_all_state_fit_nowhere_several_pipelines_are_no_matter()
     proof = groups_proof(problem, 0, 1)
     assert proof is not None
     assert proof.several is not None
-    assert proof.several.claimed_ns == proof.claimed_ns
+    assert proof.several.claimed_ns == proof.claimed_ns == 16  # 2 x 6, and a forward and an input gradient
 
 
 def test_a_constant_may_be_on_every_group() -> None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from pipebench.bounds.groups import GroupsProof, groups_proof
 from pipebench.certificates.bound_kinds import check_bound
 from pipebench.certificates.check import check
 from pipebench.certificates.document import Part, Refused, written
+from pipebench.certificates.group_check import fit_together
 from pipebench.certificates.premises import read_problem
 from pipebench.certificates.write import certificate, problem_part
 from pipebench.check import check_schedule
@@ -46,6 +48,23 @@ def test_the_checker_finds_the_same_bound_where_memory_just_fits(data: st.DataOb
         fitting = with_memory(problem, plan, max(1, *verdict.peak_bytes.values()))
         if simulate(fitting, plan, schedule).period_ns != 0:
             certified(fitting, plan, schedule)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=3), max_size=4),
+    st.integers(0, 30),
+    st.integers(0, 30),
+)
+def test_choices_fit_where_one_of_each_does(choices: list[list[tuple[int, int]]], room: int, most: int) -> None:
+    every = product(*choices)
+    fits = any(sum(t for t, _ in each) <= room and sum(m for _, m in each) <= most for each in every)
+    assert fit_together(choices, room, most) == fits
+
+
+def test_the_quickest_choice_may_leave_no_memory_for_the_next() -> None:
+    assert fit_together([[(1, 10), (5, 1)], [(1, 5)]], 6, 10)
+    assert not fit_together([[(1, 10), (5, 1)], [(1, 5)]], 5, 10)
 
 
 def said(proof: GroupsProof) -> Any:
