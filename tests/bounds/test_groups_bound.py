@@ -168,6 +168,25 @@ def test_messages_and_buffers_count_where_a_tensor_crosses(
         assert held[one] == expected, inside
 
 
+@pytest.mark.parametrize(("buffered", "needed"), [((1, 1, 1), 5), ((0, 0, 1), 7), ((0, 0, 0), 0)])
+def test_of_several_readers_the_first_with_buffers_is_charged(buffered: tuple[int, ...], needed: int) -> None:
+    """Operator 0 is elsewhere. Readers 1 and 2 would take 5 and 7 bytes for what it sends."""
+    nothing, none = np.zeros(3, np.int64), np.zeros((3, 1), np.int64)
+    fork = Flow(
+        makers=np.array([0]),
+        ends=np.array([0b111]),
+        buffered=np.array(buffered),
+        above_ns=nothing,
+        here_ns=nothing,
+        below_ns=nothing,
+        waits_ns=np.zeros((1, 8), np.int64),
+    )
+    read = np.array([[0], [5], [7]])
+    readers = Table(np.arange(4), none, nothing, nothing, none, read, none, none)
+    assert sets_held(fork, readers, np.full(8, -1), 9, 9, needed)[0b110] == 1
+    assert needed == 0 or sets_held(fork, readers, np.full(8, -1), 9, 9, needed - 1)[0b110] == 0
+
+
 def test_where_choices_are_too_many_a_set_may_be_held_that_is_not() -> None:
     """All 2^10 sums of time and memory are on one line: none is as good as another. Joined ones cost less."""
     rows = [[(1 << at, 0), (0, 1 << at)] for at in range(10)]
