@@ -187,13 +187,33 @@ def test_of_several_readers_the_first_with_buffers_is_charged(buffered: tuple[in
     assert needed == 0 or sets_held(fork, readers, np.full(8, -1), 9, 9, needed - 1)[0b110] == 0
 
 
+def test_a_message_goes_to_readers_on_other_groups_alone() -> None:
+    """Operator 0 takes 3 ns and sends for 14; 20 ns follow behind reader 1, 5 behind reader 2."""
+    nothing, none = np.zeros(3, np.int64), np.zeros((3, 1), np.int64)
+    fork = Flow(
+        makers=np.array([0]),
+        ends=np.array([0b111]),
+        buffered=nothing,
+        above_ns=nothing,
+        here_ns=nothing,
+        below_ns=np.array([0, 20, 5]),
+        waits_ns=np.zeros((1, 8), np.int64),
+    )
+    sends = Table(np.arange(4), none, np.array([3, 0, 0]), nothing, none, none, np.array([[14], [0], [0]]), none)
+    assert sets_held(fork, sends, np.full(8, -1), 22, 99, 0)[0b011] == 1  # 3 + 14 + 5
+    assert sets_held(fork, sends, np.full(8, -1), 21, 99, 0)[0b011] == 0
+    assert sets_held(fork, sends, np.full(8, -1), 36, 99, 0)[0b101] == 0  # 3 + 14 + 20
+    assert sets_held(fork, sends, np.full(8, -1), 37, 99, 0)[0b101] == 1
+
+
 def test_where_choices_are_too_many_a_set_may_be_held_that_is_not() -> None:
     """All 2^10 sums of time and memory are on one line: none is as good as another. Joined ones cost less."""
     rows = [[(1 << at, 0), (0, 1 << at)] for at in range(10)]
     unknown = np.full(1 << len(rows), -1)
     assert 1 << len(rows) > MOST_PAIRS
     assert sets_held(flow(10), table(rows), unknown, 512, 512, 511)[-1] == 1
-    assert sets_held(flow(10), table(rows), unknown, 400, 400, 623)[-1] == 1  # 400 and 623 by a choice between
+    between = [*rows[:9], [(100, 300)]]  # the first nine take 300 to 350, and 511 less that
+    assert sets_held(flow(10), table(between), unknown, 450, 450, 511)[-1] == 1
     assert sets_held(flow(10), table(rows), unknown, 255, 255, 255)[-1] == 0
 
 
