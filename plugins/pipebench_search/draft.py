@@ -94,8 +94,8 @@ class Drafting:
     def possible(self, draft: Draft) -> bool:
         """Whether degrees fit groups, micro-batches divide, no stage is empty, and there are as many devices.
 
-        Of replicas that share micro-batches each has a sample. Of those that take them in turn each has, in sync, a
-        micro-batch of a mini-batch; in async they go on with those of the next one.
+        Of replicas that share micro-batches each has a sample. Of those that take them in turn each has one of a
+        mini-batch in sync; in async they go on with those of the next one.
         """
         if draft.devices > self.problem.cluster.size or self.problem.mini_batch % draft.copies:
             return False
