@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from pipebench.bounds.choices import LOSS, Shares, undominated
+from pipebench.bounds.memory import ancestors_of_last
 from pipebench.bounds.operators import Ways, devices_of_a_plan, divisors, least, most_replicas, ways
 from pipebench.costs.formula import Formula
 from pipebench.costs.messages import slowest
@@ -89,23 +90,23 @@ class GroupTables:
         self.devices = devices_of_a_plan(problem)
         self._sync = problem.regime.mode == "sync"
         self._model = CostModel(problem)
-        self._made = [tensor for tensor, producer in enumerate(self.graph.producers) if producer >= 0]
+        self.made = [tensor for tensor, producer in enumerate(self.graph.producers) if producer >= 0]
         self._levels = {slowest(problem.cluster, one, one + 1) for one in range(problem.cluster.size - 1)}
 
     @cached_property
     def lasts(self) -> tuple[int, ...]:
         """Operators that nothing reads from, the ones with most operators before them first."""
-        found = [operator for operator in self.operators if not self.graph.successors[operator]]
-        return tuple(sorted(found, key=lambda operator: -int(self.before(operator).sum())))
+        found = [operator for operator in self._at_once if operator in self.operators]
+        return tuple(sorted(found, key=lambda operator: -len(self._at_once[operator])))
 
     def before(self, last: int) -> IntArray:
         """Of each operator whether it is before that one, or is it."""
-        reached, todo = {last}, [last]
-        while todo:
-            new = set(self.graph.predecessors[todo.pop()]) - reached
-            reached |= new
-            todo += new
-        return np.array([operator in reached for operator in range(len(self.constants))])
+        return np.isin(np.arange(len(self.constants)), self._at_once[last]).astype(np.int64)
+
+    @cached_property
+    def _at_once(self) -> dict[int, list[int]]:
+        lasts = (operator for operator, behind in enumerate(self.graph.successors) if not behind)
+        return dict(zip(lasts, ancestors_of_last(self.graph), strict=True))
 
     def cases(self, last: int) -> tuple[Case, ...]:
         """Every case, with what is live when the first forward of `last` ends."""
@@ -142,7 +143,7 @@ class GroupTables:
                             continue
                         row[LIVE] *= before[operator]
                         found[operator].append(row)
-                cuts.append(tuple(self._sent(tensor, stage, kind) for tensor in self._made))
+                cuts.append(tuple(self._sent(tensor, stage, kind) for tensor in self.made))
             rows = [_best(found[operator]) for operator in self.operators]
             named = sorted({row[CUT] for each in rows for row in each})
             number = {cut: at for at, cut in enumerate(named)}

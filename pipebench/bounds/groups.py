@@ -185,7 +185,7 @@ def flow_of(tables: GroupTables, last: int, pattern: bool) -> Flow:
     return Flow(
         makers=np.array([position[graph.producers[tensor]] for tensor in tensors.values()], np.int64),
         ends=np.array([sum(1 << position[each] for each in _ends(tables, x)) for x in tensors.values()], np.int64),
-        buffered=np.where(tables.before(last)[chosen] | (not sync), 1, 0),
+        buffered=np.where(sync, tables.before(last)[chosen], 1),
         above_ns=(0 if pattern else 1) * before_each(graph, both)[chosen],
         here_ns=(0 if pattern else 1) * both[chosen],
         below_ns=(0 if pattern else 1) * _behind_each(tables, both)[chosen],
@@ -197,11 +197,9 @@ def tensors_that_cross(tables: GroupTables) -> dict[int, int]:
     """Tensors that one operator that counts makes and others read: their positions in the graph, by those among
     all that operators make.
     """
-    graph = tables.graph
-    made = [tensor for tensor, producer in enumerate(graph.producers) if producer >= 0]
     return {
         at: tensor
-        for at, tensor in enumerate(made)
+        for at, tensor in enumerate(tables.made)
         if len(_ends(tables, tensor)) > 1 and _ends(tables, tensor) <= set(tables.operators)
     }
 
