@@ -1,5 +1,6 @@
 """Schedules of devices that run several stages: who shares, and the lane with its all-reduces."""
 
+from pipebench.algorithms.greedy_order import Order
 from pipebench.costs.model import CostModel
 from pipebench.costs.placement import lanes_of
 from pipebench.domain.errors import InvalidValue, UnsupportedProblem
@@ -7,9 +8,6 @@ from pipebench.domain.placement import PlacementKind, placement_kind_of, stands_
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import ALL_REDUCE, Lane
-
-Order = list[tuple[str, int, int]]
-"""Tasks of one lane: (kind, stage, micro-batch)."""
 
 _WORDS: dict[PlacementKind, str] = {
     "apart": "of one a device set",

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from pipebench.algorithms.greedy_order import GreedyOrder
 from pipebench.check import check_schedule
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.placement import placement_kind_of
@@ -143,7 +144,7 @@ def test_where_memory_is_short_it_is_as_fast_as_the_best_numbers_in_flight(room:
     plan = stages_plan([[k] for k in range(4)])
     tables = greedy._tables(problem, plan, 8)
     numbers = itertools.product(range(1, 5), repeat=4)
-    ranks = [greedy._Run(tables, list(caps), False).done().rank for caps in numbers]
+    ranks = [GreedyOrder(tables, list(caps), False).rank for caps in numbers]
     assert (0, ns(problem, plan)) == min(ranks)
 
 
@@ -168,8 +169,8 @@ def test_stages_of_several_sizes_are_refused() -> None:
 def clock_ns(problem: Problem, plan: Plan, caps: list[int]) -> tuple[int, list[list[tuple[str, int, int]]]]:
     """The order of one number in flight, and when it ends by greedy's own clock."""
     tables = greedy._tables(problem, plan, problem.mini_batch)
-    run = greedy._Run(tables, caps, False).done()
-    return run._makespan(), run.orders
+    run = GreedyOrder(tables, caps, False)
+    return run.makespan_ns, run.orders
 
 
 @settings(max_examples=40, deadline=None)
@@ -212,7 +213,7 @@ def test_the_memory_that_it_counts_is_the_checks(figures: list[tuple[int, int, i
     plan = stages_plan([[k] for k in range(stages)])
     tables = greedy._tables(problem, plan, 6)
     for caps, parts in greedy._tried(tables, tables.count):
-        run = greedy._Run(tables, caps, parts).done()
+        run = GreedyOrder(tables, caps, parts)
         lanes = tuple(shared_lane(problem, plan, [k], order) for k, order in enumerate(run.orders))
         verdict = check_schedule(problem, plan, FiniteSchedule(lanes=lanes))
-        assert verdict.peak_bytes == dict(enumerate(run._peak))
+        assert verdict.peak_bytes == dict(enumerate(run.peak_bytes))

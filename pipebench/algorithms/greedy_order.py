@@ -1,0 +1,279 @@
+"""Greedy orders of a plan: whenever a lane is free, it runs what it can start first."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from pipebench.algorithms.jit import kernel
+from pipebench.algorithms.steady_memory import Holder, steady_ns, ways_down_ns
+from pipebench.costs.quantise import IntArray
+from pipebench.domain.errors import UnsupportedProblem
+from pipebench.domain.schedule import BACKWARD, FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT
+
+Order = list[tuple[str, int, int]]
+"""Tasks of one lane: (kind, stage, micro-batch)."""
+BACK, AHEAD, WEIGHT = range(3)
+"""Kinds of tasks: a backward or an input gradient, a forward, a weight gradient. The smaller number goes first."""
+
+
+@dataclass(frozen=True)
+class Tables:
+    """A plan in numbers, by stage. before, after: neighbours with the ns of a message from or to them.
+
+    reduce: ns of its all-reduce, or of the step of its optimizer. each, while_live, workspace: bytes of a
+    micro-batch, while one is live, during a task. held: by lane, bytes without micro-batches. limits: by lane,
+    bytes that it may use, less the reserve first.
+    """
+
+    count: int
+    forward: list[int]
+    backward: list[int]
+    weight: list[int]
+    reduce: list[int]
+    before: list[list[tuple[int, int]]]
+    after: list[list[tuple[int, int]]]
+    lane_of: list[int]
+    each: list[int]
+    while_live: list[int]
+    workspace: list[int]
+    held: list[int]
+    limits: list[tuple[int, ...]]
+
+    @cached_property
+    def follow(self) -> list[int]:
+        """Stages on the longest path from each stage to the end, itself included."""
+        longest = [1] * len(self.after)
+        for _ in self.after:
+            before = list(longest)
+            for stage, successors in enumerate(self.after):
+                longest[stage] = max([1, *(1 + longest[successor] for successor, _ in successors)])
+            if longest == before:
+                break
+        return longest
+
+    @cached_property
+    def lanes(self) -> IntArray:
+        """The lane of each stage."""
+        return np.array(self.lane_of, np.int64)
+
+    @cached_property
+    def memory(self) -> IntArray:
+        """Bytes of a micro-batch, of what is there while one is live, and of a workspace; shape (3, stages)."""
+        return np.array([self.each, self.while_live, self.workspace], np.int64)
+
+    @cached_property
+    def waits(self) -> tuple[IntArray, IntArray]:
+        """For what tasks of a kind wait: the first row of each stage, shape (2, stages + 1); rows (stage, ns)."""
+        rows: list[tuple[int, int]] = []
+        first: list[list[int]] = []
+        for neighbours in (self.after, self.before):
+            first.append([len(rows)])
+            for each in neighbours:
+                rows += each
+                first[-1].append(len(rows))
+        return np.array(first, np.int64), np.array(rows, np.int64).reshape(-1, 2)
+
+    def durations(self, split: bool) -> IntArray:
+        """Ns of the tasks of each kind, shape (3, stages). split: a backward is without its weight gradient."""
+        back = [whole - part for whole, part in zip(self.backward, self.weight, strict=True)]
+        return np.array([back if split else self.backward, self.forward, self.weight], np.int64)
+
+
+def numbers_in_flight(tables: Tables, most: int) -> list[list[int]]:
+    """Micro-batches in flight of each stage that are worth a try, `most` at most, none twice.
+
+    As many as stages follow, one more, twice as many, any number, half as many, one; and where the first do not
+    fit in memory, what does.
+    """
+    follow = tables.follow
+    caps = [
+        follow,
+        [number + 1 for number in follow],
+        [2 * number for number in follow],
+        [most] * len(follow),
+        [-(-number // 2) for number in follow],
+        [1] * len(follow),
+    ]
+    if not _fit(tables, [min(number, most) for number in follow]):
+        caps += _as_memory_allows(tables)
+    return [list(each) for each in dict.fromkeys(tuple(min(number, most) for number in each) for each in caps)]
+
+
+def _fit(tables: Tables, caps: list[int]) -> bool:
+    """Whether devices have room for as many micro-batches of each stage."""
+    return min(_left(tables, caps)) >= 0
+
+
+def _room(tables: Tables) -> list[int]:
+    """Bytes of each lane for micro-batches."""
+    workspace = [0] * len(tables.held)
+    for stage, lane in enumerate(tables.lane_of):
+        workspace[lane] = max(workspace[lane], tables.workspace[stage])
+    taken = zip(tables.limits, tables.held, workspace, strict=True)
+    return [limits[-1] - held - most for limits, held, most in taken]
+
+
+def _left(tables: Tables, caps: list[int]) -> list[int]:
+    """What is left of it with as many micro-batches of each stage; below 0: it lacks."""
+    left = _room(tables)
+    for stage, lane in enumerate(tables.lane_of):
+        left[lane] -= tables.while_live[stage] + caps[stage] * tables.each[stage]
+    return left
+
+
+def _as_memory_allows(tables: Tables) -> Iterator[list[int]]:
+    """What stages hold in the fastest steady state that has room on each device; and as many more as fit.
+
+    Nothing where one micro-batch of each stage is too much.
+    """
+    stages = range(len(tables.forward))
+    there = [dict(before) for before in tables.before]
+    after = [[(other, ns + there[other][stage]) for other, ns in tables.after[stage]] for stage in stages]
+    own = [a + b for a, b in zip(tables.forward, tables.backward, strict=True)]
+    holders = [
+        Holder(way * tables.count, tables.count, tables.each[stage], tables.while_live[stage])
+        for stage, way in enumerate(ways_down_ns(after, own))
+    ]
+    hosted = [[s for s in stages if tables.lane_of[s] == lane] for lane in range(len(tables.held))]
+    load = max(sum(own[s] for s in lane) * tables.count for lane in hosted)
+    steady = steady_ns([[holders[s] for s in lane] for lane in hosted], _room(tables), load)
+    if steady is None:
+        return
+    caps = [holder.held(steady) for holder in holders]
+    yield caps
+    more, left = list(caps), _left(tables, caps)
+    grown = True
+    while grown:
+        grown = False
+        for stage in sorted(stages, key=lambda s: (more[s] / holders[s].way_ns if holders[s].way_ns else 0.0, s)):
+            lane = tables.lane_of[stage]
+            if tables.each[stage] and tables.each[stage] <= left[lane] and more[stage] < tables.count:
+                more[stage] += 1
+                left[lane] -= tables.each[stage]
+                grown = True
+    yield more
+
+
+class GreedyOrder:
+    """The order with these most micro-batches in flight, by stage. split: weight gradients are tasks.
+
+    orders: by lane. peak_bytes: by lane. Raises UnsupportedProblem where stages wait for each other in a circle.
+    """
+
+    def __init__(self, tables: Tables, caps: list[int], split: bool) -> None:
+        self._tables, self._split = tables, split
+        stages, count = len(tables.forward), tables.count
+        self._tasks = np.zeros(((3 if split else 2) * stages * count, 3), np.int64)
+        self._free = np.zeros(len(tables.held), np.int64)
+        peak = np.array(tables.held, np.int64)
+        first, neighbours = tables.waits
+        ran = _run(
+            self._tasks,
+            self._free,
+            peak.copy(),
+            peak,
+            np.zeros((3, stages), np.int64),
+            np.zeros((2, stages, count), np.int64),
+            np.array(caps, np.int64),
+            tables.durations(split),
+            tables.lanes,
+            tables.memory,
+            first,
+            neighbours,
+        )
+        if ran < len(self._tasks):  # the oldest micro-batch could go on
+            raise UnsupportedProblem("the stages of this plan wait for each other in a circle")
+        self.peak_bytes: list[int] = peak.tolist()
+
+    @property
+    def orders(self) -> list[Order]:
+        """The tasks of each lane."""
+        back = INPUT_GRADIENT if self._split else BACKWARD
+        names = back, FORWARD, WEIGHT_GRADIENT
+        found: list[Order] = [[] for _ in self._tables.held]
+        for kind, stage, number in self._tasks.tolist():
+            found[self._tables.lane_of[stage]].append((names[kind], stage, number))
+        return found
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """Smaller is better: within the reserve, within memory, beyond it; then by time, beyond it by excess."""
+        tables, peaks = self._tables, self.peak_bytes
+        for number in range(len(tables.limits[0])):
+            if all(peak <= limits[number] for peak, limits in zip(peaks, tables.limits, strict=True)):
+                return number, self.makespan_ns
+        excess = max(peak - limits[-1] for peak, limits in zip(peaks, tables.limits, strict=True))
+        return len(tables.limits[0]), excess
+
+    @property
+    def makespan_ns(self) -> int:
+        """When all tasks and all-reduces have ended."""
+        ends: list[int] = self._free.tolist()
+        for lane, reduce in zip(self._tables.lane_of, self._tables.reduce, strict=True):
+            ends[lane] += reduce
+        return max(ends)
+
+
+@kernel
+def _run(
+    tasks: IntArray,
+    free: IntArray,
+    used: IntArray,
+    peak: IntArray,
+    done: IntArray,
+    ends: IntArray,
+    caps: IntArray,
+    duration: IntArray,
+    lane_of: IntArray,
+    memory: IntArray,
+    first: IntArray,
+    neighbours: IntArray,
+) -> int:
+    """Fill `tasks` with (kind, stage, micro-batch) in the order in which they start; return how many there are.
+
+    Of all that can start first the smaller kind goes first, then the smaller micro-batch, then the later stage.
+    used, peak: bytes by lane, without micro-batches at first. done: how many have run, by kind and stage. ends:
+    when backwards and forwards end.
+    """
+    stages, count = ends.shape[1], ends.shape[2]
+    split = len(tasks) > 2 * stages * count
+    releases = WEIGHT if split else BACK
+    for turn in range(len(tasks)):
+        start, kind, stage = -1, -1, -1
+        for each in range(3 if split else 2):
+            for at in range(stages - 1, -1, -1):
+                number = done[each, at]
+                if number == count:
+                    continue
+                if each == AHEAD and number - done[releases, at] >= caps[at]:
+                    continue
+                if (each == BACK and done[AHEAD, at] <= number) or (each == WEIGHT and done[BACK, at] <= number):
+                    continue
+                ready = free[lane_of[at]]
+                known = True
+                if each != WEIGHT:
+                    for row in range(first[each, at], first[each, at + 1]):
+                        other = neighbours[row, 0]
+                        known = known and done[each, other] > number
+                        ready = max(ready, ends[each, other, number] + neighbours[row, 1])
+                if not known:
+                    continue
+                if start < 0 or ready < start or (ready == start and each == kind and number < done[kind, stage]):
+                    start, kind, stage = ready, each, at
+        if start < 0:
+            return turn
+        number, lane = done[kind, stage], lane_of[stage]
+        tasks[turn, 0], tasks[turn, 1], tasks[turn, 2] = kind, stage, number
+        free[lane] = start + duration[kind, stage]
+        done[kind, stage] += 1
+        if kind != WEIGHT:
+            ends[kind, stage, number] = free[lane]
+        live = done[AHEAD, stage] - done[releases, stage]
+        if kind == AHEAD:
+            used[lane] += memory[0, stage] + (memory[1, stage] if live == 1 else 0)
+        peak[lane] = max(peak[lane], used[lane] + memory[2, stage])
+        if kind == releases:
+            used[lane] -= memory[0, stage] + (memory[1, stage] if live == 0 else 0)
+    return len(tasks)

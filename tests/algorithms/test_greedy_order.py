@@ -1,0 +1,109 @@
+"""The compiled greedy order against a plain statement of it."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipebench.algorithms.greedy_order import GreedyOrder, Order, Tables, numbers_in_flight
+from pipebench.domain.errors import UnsupportedProblem
+
+
+@st.composite
+def drawn_tables(draw: Callable[..., int]) -> Tables:
+    """Two to five stages on one to three lanes, each behind one or two earlier ones."""
+    stages, lanes, count = draw(st.integers(2, 5)), draw(st.integers(1, 3)), draw(st.integers(1, 4))
+    small, few = st.integers(0, 9), st.lists(st.integers(1, 9), min_size=stages, max_size=stages)
+    edges = {(draw(st.integers(0, target - 1)), target) for target in range(1, stages) for _ in range(2)}
+    before: list[list[tuple[int, int]]] = [[] for _ in range(stages)]
+    after: list[list[tuple[int, int]]] = [[] for _ in range(stages)]
+    for source, target in sorted(edges):
+        before[target].append((source, draw(small)))
+        after[source].append((target, draw(small)))
+    backward: list[int] = draw(few)  # type: ignore[assignment]
+    return Tables(
+        count=count,
+        forward=draw(few),  # type: ignore[arg-type]
+        backward=backward,
+        weight=[draw(st.integers(0, each)) for each in backward],
+        reduce=draw(few),  # type: ignore[arg-type]
+        before=before,
+        after=after,
+        lane_of=[stage if stage < lanes else draw(st.integers(0, lanes - 1)) for stage in range(stages)],
+        each=draw(few),  # type: ignore[arg-type]
+        while_live=draw(few),  # type: ignore[arg-type]
+        workspace=draw(few),  # type: ignore[arg-type]
+        held=[draw(small) for _ in range(min(lanes, stages))],
+        limits=[(10 + draw(small), 40) for _ in range(min(lanes, stages))],
+    )
+
+
+Ends = dict[tuple[str, int, int], int]
+
+
+def plain(tables: Tables, caps: list[int], split: bool) -> tuple[list[Order], int, list[int]]:
+    """Orders of lanes, when all has ended, and the peak of each lane."""
+    back = "I" if split else "B"
+    whole = {"F": tables.forward, back: tables.backward, "W": tables.weight}
+    if split:
+        whole[back] = [a - b for a, b in zip(tables.backward, tables.weight, strict=True)]
+    kinds = [back, "F", *(["W"] if split else [])]
+    left = [(kind, stage) for kind in kinds for stage in range(len(caps)) for _ in range(tables.count)]
+    ended: Ends = {}
+    lanes: list[Order] = [[] for _ in tables.held]
+    free, used, peak = [0] * len(lanes), list(tables.held), list(tables.held)
+
+    def ran(kind: str, stage: int) -> int:
+        return sum(one == kind and at == stage for one, at, _ in ended)
+
+    def start(kind: str, stage: int) -> tuple[int, int, int, int] | None:
+        number = ran(kind, stage)
+        neighbours = {"F": tables.before, back: tables.after}.get(kind, [[]] * len(caps))[stage]
+        waits = [((kind, other, number), ns) for other, ns in neighbours]
+        if kind == "F" and number - ran(kinds[-1] if split else back, stage) >= caps[stage]:
+            return None
+        if kind == back:
+            waits.append((("F", stage, number), -(10**9)))
+        if kind == "W":
+            waits.append(((back, stage, number), -(10**9)))
+        if any(task not in ended for task, _ in waits):
+            return None
+        at = max([free[tables.lane_of[stage]], *(ended[task] + ns for task, ns in waits)])
+        return at, [back, "F", "W"].index(kind), number, -stage
+
+    while left:
+        possible = [(when, *each) for each in set(left) if (when := start(*each)) is not None]
+        (at, _, number, _), kind, stage = min(possible)
+        lane = tables.lane_of[stage]
+        ended[kind, stage, number] = free[lane] = at + whole[kind][stage]
+        left.remove((kind, stage))
+        lanes[lane].append((kind, stage, number))
+        released = ran("W" if split else back, stage)
+        live = ran("F", stage) - released
+        if kind == "F":
+            used[lane] += tables.each[stage] + (tables.while_live[stage] if live == 1 else 0)
+        peak[lane] = max(peak[lane], used[lane] + tables.workspace[stage])
+        if kind == ("W" if split else back):
+            used[lane] -= tables.each[stage] + (tables.while_live[stage] if live == 0 else 0)
+    for stage, lane in enumerate(tables.lane_of):
+        free[lane] += tables.reduce[stage]
+    return lanes, max(free), peak
+
+
+@settings(max_examples=150, deadline=None)
+@given(drawn_tables(), st.booleans())
+def test_it_is_the_plain_statement(tables: Tables, split: bool) -> None:
+    for caps in numbers_in_flight(tables, tables.count):
+        made = GreedyOrder(tables, caps, split)
+        assert (made.orders, made.makespan_ns, made.peak_bytes) == plain(tables, caps, split)
+
+
+def test_stages_that_wait_for_each_other_are_refused() -> None:
+    one = [1, 1]
+    circle = Tables(
+        2, one, one, [0, 0], [0, 0], [[(1, 0)], [(0, 0)]], [[(1, 0)], [(0, 0)]], [0, 1], one, one, one, one,
+        [(9, 9), (9, 9)],
+    )  # fmt: skip
+    with pytest.raises(UnsupportedProblem, match="in a circle"):
+        GreedyOrder(circle, [2, 2], False)
