@@ -7,9 +7,13 @@ from functools import cached_property
 import numpy as np
 
 from pipebench.algorithms.jit import kernel
+from pipebench.algorithms.planning import memory_limits
 from pipebench.algorithms.steady_memory import Holder, steady_ns, ways_down_ns
+from pipebench.costs.model import CostModel
+from pipebench.costs.placement import lanes_of
 from pipebench.costs.quantise import IntArray
 from pipebench.domain.errors import UnsupportedProblem
+from pipebench.domain.plan import Plan
 from pipebench.domain.schedule import BACKWARD, FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT
 
 Order = list[tuple[str, int, int]]
@@ -40,6 +44,43 @@ class Tables:
     workspace: list[int]
     held: list[int]
     limits: list[tuple[int, ...]]
+
+    @classmethod
+    def of(cls, model: CostModel, plan: Plan, count: int) -> "Tables":
+        """Those of a plan whose stages run `count` micro-batches each."""
+        edges = model.messages(plan)
+        times = [model.stage_times(stage, plan) for stage in plan.stages]
+        memory = [model.stage_memory(plan, position, edges) for position in range(len(plan.stages))]
+        lanes, lane_of = lanes_of(plan)
+        there: dict[tuple[int, int], int] = dict.fromkeys(plan.order_edges, 0)
+        back = dict(there)
+        for message in edges:
+            pair = message.source, message.target
+            there[pair] = max(there.get(pair, 0), model.message_ns(plan, message))
+            back[pair] = max(back.get(pair, 0), model.message_ns(plan, message, backward=True))
+        before: list[list[tuple[int, int]]] = [[] for _ in plan.stages]
+        after: list[list[tuple[int, int]]] = [[] for _ in plan.stages]
+        for source, target in sorted(there):
+            before[target].append((source, there[source, target]))
+            after[source].append((target, back[source, target]))
+        held = [0] * len(lanes)
+        for lane, each in zip(lane_of, memory, strict=True):
+            held[lane] += each.held
+        return cls(
+            count=count,
+            forward=[each.forward for each in times],
+            backward=[each.backward for each in times],
+            weight=[each.weight_gradient for each in times],
+            reduce=[each.all_reduce for each in times],
+            before=before,
+            after=after,
+            lane_of=lane_of,
+            each=[each.per_micro_batch for each in memory],
+            while_live=[each.while_live for each in memory],
+            workspace=[each.workspace for each in memory],
+            held=held,
+            limits=[memory_limits(model.problem, devices) for devices in lanes],
+        )
 
     @cached_property
     def follow(self) -> list[int]:

@@ -1,11 +1,12 @@
 """Chimera: two pipelines that run through the same devices in opposite directions (Li and Hoefler, SC 2021)."""
 
+from pipebench.algorithms.greedy_order import Order
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import FiniteSchedule
 from pipebench.hooks.context import Context
-from pipebench_schedules.shared_lanes import Order, equal_micro_batches, shared_lane, stages_by_lane
+from pipebench_schedules.shared_lanes import equal_micro_batches, shared_lane, stages_by_lane
 
 
 def schedule(problem: Problem, plan: Plan, context: Context) -> FiniteSchedule:

@@ -3,10 +3,7 @@
 from decimal import Decimal
 
 from pipebench.algorithms.greedy_order import GreedyOrder, Tables, numbers_in_flight
-from pipebench.algorithms.planning import memory_limits
-from pipebench.costs.messages import stage_edges
 from pipebench.costs.model import CostModel
-from pipebench.costs.placement import lanes_of
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
@@ -34,7 +31,7 @@ def schedule(problem: Problem, plan: Plan, context: Context) -> FiniteSchedule:
     count = equal_micro_batches(problem, plan, "greedy")
     options = context.options
     assert isinstance(options, GreedyOptions)
-    tables = _tables(problem, plan, count)
+    tables = Tables.of(CostModel(problem), plan, count)
     most = most_live(options.live, len(tables.held)) if options.live else count
     looks = 2 * len(plan.stages) ** 2 * count
     if looks > MOST_LOOKED_AT:
@@ -62,40 +59,3 @@ def _tried(tables: Tables, most: int) -> list[tuple[list[int], bool]]:
 def most_live(live: float, devices: int) -> int:
     """Whole micro-batches in `live` times the devices, at least 1; live: the decimal that it prints as."""
     return max(1, int(Decimal(str(live)) * devices))
-
-
-def _tables(problem: Problem, plan: Plan, count: int) -> Tables:
-    model = CostModel(problem)
-    edges = model.messages(plan)
-    times = [model.stage_times(stage, plan) for stage in plan.stages]
-    memory = [model.stage_memory(plan, position, edges) for position in range(len(plan.stages))]
-    lanes, lane_of = lanes_of(plan)
-    there: dict[tuple[int, int], int] = {}
-    back: dict[tuple[int, int], int] = {}
-    for message in edges:
-        pair = message.source, message.target
-        there[pair] = max(there.get(pair, 0), model.message_ns(plan, message))
-        back[pair] = max(back.get(pair, 0), model.message_ns(plan, message, backward=True))
-    before: list[list[tuple[int, int]]] = [[] for _ in plan.stages]
-    after: list[list[tuple[int, int]]] = [[] for _ in plan.stages]
-    for source, target in sorted(set(stage_edges(model.graph, plan)) | set(there)):
-        before[target].append((source, there.get((source, target), 0)))
-        after[source].append((target, back.get((source, target), 0)))
-    held = [0] * len(lanes)
-    for lane, each in zip(lane_of, memory, strict=True):
-        held[lane] += each.held
-    return Tables(
-        count=count,
-        forward=[each.forward for each in times],
-        backward=[each.backward for each in times],
-        weight=[each.weight_gradient for each in times],
-        reduce=[each.all_reduce for each in times],
-        before=before,
-        after=after,
-        lane_of=lane_of,
-        each=[each.per_micro_batch for each in memory],
-        while_live=[each.while_live for each in memory],
-        workspace=[each.workspace for each in memory],
-        held=held,
-        limits=[memory_limits(problem, devices) for devices in lanes],
-    )

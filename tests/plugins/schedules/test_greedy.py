@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from pipebench.algorithms.greedy_order import GreedyOrder
+from pipebench.algorithms.greedy_order import GreedyOrder, Tables
 from pipebench.check import check_schedule
+from pipebench.costs.model import CostModel
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.placement import placement_kind_of
 from pipebench.domain.plan import Plan
@@ -142,7 +143,7 @@ def test_where_memory_is_short_it_is_as_fast_as_the_best_numbers_in_flight(room:
         [10] * 4, [20] * 4, cluster(4, memory=10 * room), saved=[10, 1, 1, 1], mode="sync", mini_batch=8
     )
     plan = stages_plan([[k] for k in range(4)])
-    tables = greedy._tables(problem, plan, 8)
+    tables = Tables.of(CostModel(problem), plan, 8)
     numbers = itertools.product(range(1, 5), repeat=4)
     ranks = [GreedyOrder(tables, list(caps), False).rank for caps in numbers]
     assert (0, ns(problem, plan)) == min(ranks)
@@ -168,7 +169,7 @@ def test_stages_of_several_sizes_are_refused() -> None:
 
 def clock_ns(problem: Problem, plan: Plan, caps: list[int]) -> tuple[int, list[list[tuple[str, int, int]]]]:
     """The order of one number in flight, and when it ends by greedy's own clock."""
-    tables = greedy._tables(problem, plan, problem.mini_batch)
+    tables = Tables.of(CostModel(problem), plan, problem.mini_batch)
     run = GreedyOrder(tables, caps, False)
     return run.makespan_ns, run.orders
 
@@ -211,7 +212,7 @@ def test_the_memory_that_it_counts_is_the_checks(figures: list[tuple[int, int, i
     )
     problem = split(problem) if split_too else problem
     plan = stages_plan([[k] for k in range(stages)])
-    tables = greedy._tables(problem, plan, 6)
+    tables = Tables.of(CostModel(problem), plan, 6)
     for caps, parts in greedy._tried(tables, tables.count):
         run = GreedyOrder(tables, caps, parts)
         lanes = tuple(shared_lane(problem, plan, [k], order) for k, order in enumerate(run.orders))
