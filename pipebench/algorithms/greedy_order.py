@@ -1,17 +1,20 @@
 """Greedy orders of a plan: whenever a lane is free, it runs what it can start first."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from pipebench.algorithms.jit import kernel
 from pipebench.algorithms.planning import memory_limits
 from pipebench.algorithms.steady_memory import Holder, steady_ns, ways_down_ns
+from pipebench.costs.formula import StageMemory, StageTimes
 from pipebench.costs.model import CostModel
 from pipebench.costs.placement import lanes_of
 from pipebench.costs.quantise import IntArray
+from pipebench.domain.cluster import LinkMode
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.plan import Plan
 from pipebench.domain.schedule import BACKWARD, FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT
@@ -28,7 +31,8 @@ class Tables:
 
     reduce: ns of its all-reduce, or of the step of its optimizer. each, while_live, workspace: bytes of a
     micro-batch, while one is live, during a task. held: by lane, bytes without micro-batches. limits: by lane,
-    bytes that it may use, less the reserve first.
+    bytes that it may use, less the reserve first. link_mode: whether messages wait for each other on the link
+    between two lanes, as `Cluster.link_mode` says; with `delay` they do not.
     """
 
     count: int
@@ -44,6 +48,7 @@ class Tables:
     workspace: list[int]
     held: list[int]
     limits: list[tuple[int, ...]]
+    link_mode: LinkMode = "delay"
 
     @classmethod
     def of(cls, model: CostModel, plan: Plan, count: int) -> "Tables":
@@ -52,18 +57,35 @@ class Tables:
         times = [model.stage_times(stage, plan) for stage in plan.stages]
         memory = [model.stage_memory(plan, position, edges) for position in range(len(plan.stages))]
         lanes, lane_of = lanes_of(plan)
-        there: dict[tuple[int, int], int] = dict.fromkeys(plan.order_edges, 0)
-        back = dict(there)
+        waits = dict.fromkeys(plan.order_edges, (0, 0))
         for message in edges:
             pair = message.source, message.target
-            there[pair] = max(there.get(pair, 0), model.message_ns(plan, message))
-            back[pair] = max(back.get(pair, 0), model.message_ns(plan, message, backward=True))
-        before: list[list[tuple[int, int]]] = [[] for _ in plan.stages]
-        after: list[list[tuple[int, int]]] = [[] for _ in plan.stages]
-        for source, target in sorted(there):
-            before[target].append((source, there[source, target]))
-            after[source].append((target, back[source, target]))
-        held = [0] * len(lanes)
+            there, back = waits.get(pair, (0, 0))
+            waits[pair] = (
+                max(there, model.message_ns(plan, message)),
+                max(back, model.message_ns(plan, message, backward=True)),
+            )
+        limits = [memory_limits(model.problem, devices) for devices in lanes]
+        return cls.filled(count, times, memory, waits, lane_of, limits)
+
+    @classmethod
+    def filled(
+        cls,
+        count: int,
+        times: Sequence[StageTimes],
+        memory: Sequence[StageMemory],
+        waits: Mapping[tuple[int, int], tuple[int, int]],
+        lane_of: list[int],
+        limits: list[tuple[int, ...]],
+        link_mode: LinkMode = "delay",
+    ) -> "Tables":
+        """From what each stage takes and holds. waits: by pair of stages the ns of messages there and back."""
+        before: list[list[tuple[int, int]]] = [[] for _ in times]
+        after: list[list[tuple[int, int]]] = [[] for _ in times]
+        for (source, target), (there, back) in sorted(waits.items()):
+            before[target].append((source, there))
+            after[source].append((target, back))
+        held = [0] * len(limits)
         for lane, each in zip(lane_of, memory, strict=True):
             held[lane] += each.held
         return cls(
@@ -79,7 +101,8 @@ class Tables:
             while_live=[each.while_live for each in memory],
             workspace=[each.workspace for each in memory],
             held=held,
-            limits=[memory_limits(model.problem, devices) for devices in lanes],
+            limits=limits,
+            link_mode=link_mode,
         )
 
     @cached_property
@@ -88,8 +111,8 @@ class Tables:
         longest = [1] * len(self.after)
         for _ in self.after:
             before = list(longest)
-            for stage, successors in enumerate(self.after):
-                longest[stage] = max([1, *(1 + longest[successor] for successor, _ in successors)])
+            for stage in reversed(range(len(self.after))):
+                longest[stage] = max([1, *(1 + longest[successor] for successor, _ in self.after[stage])])
             if longest == before:
                 break
         return longest
@@ -105,16 +128,38 @@ class Tables:
         return np.array([self.each, self.while_live, self.workspace], np.int64)
 
     @cached_property
-    def waits(self) -> tuple[IntArray, IntArray]:
-        """For what tasks of a kind wait: the first row of each stage, shape (2, stages + 1); rows (stage, ns)."""
-        rows: list[tuple[int, int]] = []
+    def waits(self) -> "Waits":
+        """For what the tasks of each stage wait, and who waits for them."""
+        rows: list[tuple[int, int, int]] = []
         first: list[list[int]] = []
+        senders: list[list[list[int]]] = []
         for neighbours in (self.after, self.before):
             first.append([len(rows)])
-            for each in neighbours:
-                rows += each
+            senders.append([[] for _ in self.forward])
+            for stage, each in enumerate(neighbours):
+                for other, ns in each:
+                    senders[-1][other].append(len(rows))
+                    rows.append((other, ns, self._link(other, stage)))
                 first[-1].append(len(rows))
-        return np.array(first, np.int64), np.array(rows, np.int64).reshape(-1, 2)
+        sent = [row for kind in senders for each in kind for row in each]
+        lengths = [0, *(len(each) for each in senders[0]), *(len(each) for each in senders[1])]
+        ends = np.cumsum(lengths)
+        stages = len(self.forward)
+        return Waits(
+            np.array(first, np.int64),
+            np.array(rows, np.int64).reshape(-1, 3),
+            np.stack([ends[: stages + 1], ends[stages:]]),
+            np.array(sent, np.int64),
+        )
+
+    def _link(self, sender: int, receiver: int) -> int:
+        """The number of the link on which a message waits for others; -1: it waits for none."""
+        here, there = self.lane_of[sender], self.lane_of[receiver]
+        if self.link_mode == "delay" or here == there:
+            return -1
+        if self.link_mode == "half":
+            here, there = min(here, there), max(here, there)
+        return here * len(self.held) + there
 
     def durations(self, split: bool) -> IntArray:
         """Ns of the tasks of each kind, shape (3, stages). split: a backward is without its weight gradient."""
@@ -197,6 +242,19 @@ def _as_memory_allows(tables: Tables) -> Iterator[list[int]]:
     yield more
 
 
+class Waits(NamedTuple):
+    """Messages as rows, shape (rows, 3): who sends, its ns, its link.
+
+    first: the first row of what the tasks of each kind (backwards, forwards) and stage wait for, shape
+    (2, stages + 1). sent_first, sent: in the same way the rows that each stage sends.
+    """
+
+    first: IntArray
+    rows: IntArray
+    sent_first: IntArray
+    sent: IntArray
+
+
 class GreedyOrder:
     """The order with these most micro-batches in flight, by stage. split: weight gradients are tasks.
 
@@ -209,20 +267,20 @@ class GreedyOrder:
         self._tasks = np.zeros(((3 if split else 2) * stages * count, 3), np.int64)
         self._free = np.zeros(len(tables.held), np.int64)
         peak = np.array(tables.held, np.int64)
-        first, neighbours = tables.waits
+        waits = tables.waits
         ran = _run(
             self._tasks,
             self._free,
             peak.copy(),
             peak,
             np.zeros((3, stages), np.int64),
-            np.zeros((2, stages, count), np.int64),
+            np.zeros((len(waits.rows), count), np.int64),
+            np.zeros(len(tables.held) ** 2, np.int64),
             np.array(caps, np.int64),
             tables.durations(split),
             tables.lanes,
             tables.memory,
-            first,
-            neighbours,
+            *waits,
         )
         if ran < len(self._tasks):  # the oldest micro-batch could go on
             raise UnsupportedProblem("the stages of this plan wait for each other in a circle")
@@ -264,21 +322,24 @@ def _run(
     used: IntArray,
     peak: IntArray,
     done: IntArray,
-    ends: IntArray,
+    arrived: IntArray,
+    link_free: IntArray,
     caps: IntArray,
     duration: IntArray,
     lane_of: IntArray,
     memory: IntArray,
     first: IntArray,
-    neighbours: IntArray,
+    rows: IntArray,
+    sent_first: IntArray,
+    sent: IntArray,
 ) -> int:
     """Fill `tasks` with (kind, stage, micro-batch) in the order in which they start; return how many there are.
 
     Of all that can start first the smaller kind goes first, then the smaller micro-batch, then the later stage.
-    used, peak: bytes by lane, without micro-batches at first. done: how many have run, by kind and stage. ends:
-    when backwards and forwards end.
+    used, peak: bytes by lane, without micro-batches at first. done: how many have run, by kind and stage. arrived:
+    by row and micro-batch when the message is there. link_free: by link. The rest: `Waits`.
     """
-    stages, count = ends.shape[1], ends.shape[2]
+    stages, count = done.shape[1], arrived.shape[1]
     split = len(tasks) > 2 * stages * count
     releases = WEIGHT if split else BACK
     for turn in range(len(tasks)):
@@ -296,9 +357,8 @@ def _run(
                 known = True
                 if each != WEIGHT:
                     for row in range(first[each, at], first[each, at + 1]):
-                        other = neighbours[row, 0]
-                        known = known and done[each, other] > number
-                        ready = max(ready, ends[each, other, number] + neighbours[row, 1])
+                        known = known and done[each, rows[row, 0]] > number
+                        ready = max(ready, arrived[row, number])
                 if not known:
                     continue
                 if start < 0 or ready < start or (ready == start and each == kind and number < done[kind, stage]):
@@ -310,7 +370,13 @@ def _run(
         free[lane] = start + duration[kind, stage]
         done[kind, stage] += 1
         if kind != WEIGHT:
-            ends[kind, stage, number] = free[lane]
+            for place in range(sent_first[kind, stage], sent_first[kind, stage + 1]):
+                row = sent[place]
+                at, link = free[lane], rows[row, 2]
+                if link >= 0:
+                    at = max(at, link_free[link])
+                    link_free[link] = at + rows[row, 1]
+                arrived[row, number] = at + rows[row, 1]
         live = done[AHEAD, stage] - done[releases, stage]
         if kind == AHEAD:
             used[lane] += memory[0, stage] + (memory[1, stage] if live == 1 else 0)

@@ -36,7 +36,8 @@ def ways_down_ns(after: Sequence[Sequence[tuple[int, int]]], own_ns: Sequence[in
     longest = list(own_ns)
     for _ in after:
         before = list(longest)
-        for stage, behind in enumerate(after):
+        for stage in reversed(range(len(after))):  # mostly stages stand before those that read from them
+            behind = after[stage]
             longest[stage] = own_ns[stage] + max((ns + longest[other] for other, ns in behind), default=0)
         if longest == before:
             break

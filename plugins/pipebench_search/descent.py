@@ -3,6 +3,7 @@
 import random
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pipebench.algorithms.planning import idle_devices
@@ -11,6 +12,8 @@ from pipebench.documents.units import quantity
 from pipebench.domain.plan import Plan
 from pipebench.domain.result import PlanResult
 from pipebench.hooks.context import Context
+from pipebench_search.annealing import Annealing
+from pipebench_search.clock import Clock
 from pipebench_search.draft import Draft, Drafting
 from pipebench_search.every_draft import EveryDraft
 from pipebench_search.guess import Guesses
@@ -28,6 +31,10 @@ KICK = (1, 4)
 """The fewest and the most random moves from one local optimum to the start of the next descent."""
 STARTS = 4
 """Plans from which descents start before random moves do: the best, and the best of other shapes."""
+BATCH = 48
+"""Neighbours that the clock looks at before the fastest of them is scored."""
+CYCLE = 2000
+"""Neighbours that the clock looks at in the first cycle of annealing; each cycle has twice as many."""
 NEAR = 1.35
 """Random moves lead to plans whose estimate is within this factor of the best time."""
 SQUEEZED = 200
@@ -41,6 +48,10 @@ MIN_NODES = 500
 TIME_IS_OVER = "the time is over"
 LEAST_MARGIN_S = 0.3
 """Before the deadline; more where scoring a plan takes long."""
+
+
+Neighbour = tuple[str, Draft]
+"""The move that leads to it, and the draft."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +83,11 @@ class LocalSearch:
         self._drafting = Drafting(scorer.problem)
         self._near = Neighbourhood(scorer.model, self._drafting)
         self._guesses = Guesses(scorer.model)
+        self._clock = Clock(scorer.model, self._drafting, self._guesses)
         self._packing = Packing(scorer.model, self._drafting, self._near, self._guesses)
         self._every = EveryDraft(scorer.model, self._drafting, self._guesses, self._near.micro_batches)
         self._random = random.Random(context.seed)
+        self._annealing = Annealing(self._clock, self._drafting, self._near, self._random, self._over, self._look)
         self._bound_ns, self._gap, self._stall = bound_ns, options.gap, options.stall
         self._steps = options.steps * len(scorer.model.graph.operators)
         self._seen: set[Draft] = set()
@@ -136,8 +149,8 @@ class LocalSearch:
             self.ended = "every plan was looked at"
 
     def _walk(self, optima: list[Candidate]) -> None:
-        """Random moves and descents in turn."""
-        fruitless = 0
+        """Annealing where the clock shows the best plan, else random moves; then a descent, and so on."""
+        fruitless, looks = 0, CYCLE
         while not self._over():
             optima.sort(key=lambda each: each.scored.rank)
             optima = diverse(optima)
@@ -145,15 +158,44 @@ class LocalSearch:
                 self.ended = "no plan has neighbours"
                 return
             base = optima[0] if self._random.random() < 0.6 else self._random.choice(optima)
-            kicked = self._kicked(base)
-            if kicked is None:
+            assert base.draft is not None
+            if self._scorer.orders_freely and self._clock.shows(base.draft):
+                moved = self._annealed(base, looks)
+                looks *= 2
+            else:
+                moved = self._kicked(base)
+            if moved is None:
                 fruitless += 1
                 if fruitless > 50:
                     self.ended = "no move leads to a plan that was not looked at"
                     return
                 continue
             fruitless = 0
-            optima.append(self._descend(kicked))
+            optima.append(self._descend(moved))
+
+    def _annealed(self, base: Candidate, looks: int) -> Candidate | None:
+        """The best plan of a cycle that was not looked at before."""
+        assert base.draft is not None
+        best: Candidate | None = None
+        for step in self._annealing.cycle(base.draft, looks):
+            if self._over():
+                break
+            plan = None if step.draft in self._seen else self._drafting.plan_of(step.draft)
+            if plan is None or not self._scorer.permitted(plan):
+                continue
+            self._seen.add(step.draft)
+            scored = self._score(plan, None)
+            if scored is None:
+                continue
+            found = Candidate(scored, step.draft, base.source, (*base.moves, *step.labels))
+            self._note(found)
+            if best is None or found.scored.rank < best.scored.rank:
+                best = found
+        return best
+
+    def _look(self) -> None:
+        """One more look of the clock."""
+        self._context.count("neighbours")
 
     def _start(self, seeds: list[tuple[str, Plan]]) -> list[Candidate]:
         found: list[Candidate] = []
@@ -264,13 +306,10 @@ class LocalSearch:
     def _better(self, here: Candidate) -> Candidate | None:
         assert here.draft is not None
         below = here.scored.rank
-        ranked = self._neighbours(here.draft, below[1] if not below[0] else None)
         looked = 0
-        for _, label, draft in ranked:
+        for label, draft in self._neighbours(here, below[1] if not below[0] else None):
             if self._over() or looked >= LOOKED_AT:
                 return None
-            if draft in self._seen:
-                continue
             self._seen.add(draft)
             plan = self._drafting.plan_of(draft)
             if plan is None or not self._scorer.permitted(plan):
@@ -283,7 +322,54 @@ class LocalSearch:
                 return found
         return None
 
-    def _neighbours(self, draft: Draft, limit_ns: int | None) -> list[Near]:
+    def _neighbours(self, here: Candidate, limit_ns: int | None) -> Iterator[Neighbour]:
+        """Neighbours that were not looked at and may take less than the limit, the most promising first."""
+        assert here.draft is not None
+        if self._scorer.orders_freely and self._clock.shows(here.draft):
+            yield from self._by_clock(here)
+            return
+        for _, label, draft in self._by_estimate(here.draft, limit_ns):
+            if draft not in self._seen:
+                yield label, draft
+
+    def _by_clock(self, here: Candidate) -> Iterator[Neighbour]:
+        """Some at a time, those that the clock shows to be faster; in the end the others, by the clock."""
+        assert here.draft is not None
+        moves: dict[Draft, str] = {}
+        for label, made in self._near.moves(here.draft):
+            if made not in self._seen and self._drafting.possible(made):
+                moves.setdefault(made, label)
+        listed = list(moves.items())
+        self._random.shuffle(listed)
+        here_ns = self._clock.time_ns(here.draft)
+        slower: list[tuple[float, int, Neighbour]] = []
+        for first in range(0, len(listed), BATCH):
+            timed: list[tuple[float, int, Neighbour]] = []
+            for at, (draft, label) in enumerate(listed[first : first + BATCH], start=first):
+                if self._late():
+                    return
+                ns = self._time_ns(draft)
+                if ns is not None:
+                    timed.append((ns, at, (label, draft)))
+            self._context.count("neighbours", len(timed))
+            timed.sort(key=lambda each: each[:2])
+            for each in timed:
+                if here_ns is not None and each[0] < here_ns:
+                    yield each[2]
+                else:
+                    slower.append(each)
+        for _, _, each in sorted(slower, key=lambda each: each[:2]):
+            yield each
+
+    def _time_ns(self, draft: Draft) -> float | None:
+        """What a draft takes by the clock; by the estimate where the clock does not show it."""
+        if self._clock.shows(draft):
+            return self._clock.time_ns(draft)
+        guess = self._guesses.of(draft)
+        worth = None if guess is None else self._packing.worth(draft, guess.about)
+        return None if worth is None or worth[0] else worth[1]
+
+    def _by_estimate(self, draft: Draft, limit_ns: int | None) -> list[Near]:
         """Neighbours that may take less than the limit, by what they take about; a few of the rest are drawn."""
         found: dict[Draft, Near] = {}
         for label, made in self._near.moves(draft):

@@ -157,10 +157,14 @@ class Scorer:
         name = f"{TREE}[nodes={nodes}]" if self._sync else BRANCH
         return self._under(name, scored.plan, scored.rank)[1]
 
+    @property
+    def orders_freely(self) -> bool:
+        """Whether any order of tasks will do: no scheduler is asked for."""
+        return not (self._context.scheduler or self._context.offered)
+
     def _free_order(self, plan: Plan) -> bool:
-        """Whether any order of tasks will do: none is asked for, and there are some to choose from."""
-        named = self._context.scheduler or self._context.offered
-        return not named and len(plan.stages) > 1 and plan.pipelines == 1 and not plan.takes_turns
+        """Whether there are orders of tasks to choose from."""
+        return self.orders_freely and len(plan.stages) > 1 and plan.pipelines == 1 and not plan.takes_turns
 
     def tasks(self, plan: Plan) -> int:
         """Forwards and backwards of a mini-batch."""

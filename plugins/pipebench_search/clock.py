@@ -1,0 +1,142 @@
+"""What a draft takes by a clock: the fastest of a few greedy orders of its tasks. That takes half a millisecond.
+
+In sync. It tells which of many plans is fastest far better than sums do.
+"""
+
+from pipebench.algorithms.greedy_order import GreedyOrder, Tables, numbers_in_flight
+from pipebench.algorithms.planning import memory_limits
+from pipebench.costs.formula import StageMemory
+from pipebench.costs.messages import Message
+from pipebench.costs.model import CostModel
+from pipebench.domain.errors import PipebenchError
+from pipebench.domain.plan import Plan
+from pipebench_search.draft import Draft, Drafting
+from pipebench_search.guess import Guesses
+
+MOST_LOOKED_AT = 2**18
+"""Stages looked at in all orders of a draft."""
+ORDERS = 4
+"""Orders of a draft."""
+UNLIMITED = 6
+"""Numbers in flight that do not depend on memory; those that do stand behind them, and are tried first."""
+Waits = dict[tuple[int, int], tuple[int, int]]
+"""By pair of stages the ns of messages there and back."""
+
+
+class Clock:
+    """The clock of one problem. What stages hold and send is kept: neighbours share most of it."""
+
+    def __init__(self, model: CostModel, drafting: Drafting, guesses: Guesses) -> None:
+        self._model, self._drafting, self._guesses = model, drafting, guesses
+        self._problem, self._graph = model.problem, model.graph
+        self._sync = model.problem.regime.mode == "sync"
+        self._leaving: dict[tuple[int, ...], list[tuple[int, list[int]]]] = {}
+        self._memory: dict[tuple[object, ...], StageMemory] = {}
+        self._sent: dict[tuple[object, ...], tuple[int, int]] = {}
+        self._limits: dict[tuple[int, int], tuple[int, ...]] = {}
+
+    def shows(self, draft: Draft) -> bool:
+        """Whether it tells the time of the draft: several stages of one micro-batch size, in sync."""
+        parts = draft.parts
+        alike = all(p.micro_batch == parts[0].micro_batch and p.replicas == "split" for p in parts)
+        return self._sync and len(parts) > 1 and alike and draft.routing == "direct" and not self._problem.overlap
+
+    def time_ns(self, draft: Draft) -> int | None:
+        """Of the fastest order that fits in memory; None where none does."""
+        try:
+            tables = self.tables(draft)
+            looks = 2 * len(draft.parts) ** 2 * tables.count
+            tried = _tried(tables)[: max(1, min(ORDERS, MOST_LOOKED_AT // looks))]
+            held, ns = min(GreedyOrder(tables, caps, split).rank for caps, split in tried)
+        except PipebenchError:
+            return None
+        return ns if held < len(tables.limits[0]) else None
+
+    def tables(self, draft: Draft) -> Tables:
+        """`Tables.of` the draft's plan, with links that carry one message after the other.
+
+        Raises PipebenchError where a stage has no times.
+        """
+        firsts = [0]
+        for size in draft.sizes:
+            firsts.append(firsts[-1] + size)
+        count = self._problem.mini_batch // draft.copies // draft.parts[0].micro_batch
+        times = [self._guesses.stage_times(draft, part) for part in draft.parts]
+        home = [0] * len(self._graph.operators)
+        for at, part in enumerate(draft.parts):
+            for op in part.operators:
+                home[op] = at
+        memory, waits = self._memory_and_waits(draft, home, firsts)
+        lanes: dict[int, int] = {}
+        lane_of = [lanes.setdefault(part.group, len(lanes)) for part in draft.parts]
+        limits = [self._limits_of(firsts[group], draft.sizes[group]) for group in lanes]
+        return Tables.filled(count, times, memory, waits, lane_of, limits, self._problem.cluster.link_mode)
+
+    def _memory_and_waits(
+        self, draft: Draft, home: list[int], firsts: list[int]
+    ) -> tuple[list[StageMemory], Waits]:
+        parts, sizes = draft.parts, draft.sizes
+        waits: Waits = {(at, at + 1): (0, 0) for at in range(len(parts) - 1)} if draft.chained else {}
+        memory: list[StageMemory] = []
+        made: Plan | None = None
+        for at, part in enumerate(parts):
+            away: list[int] = []
+            for tensor, readers in self._leaving_tensors(part.operators):
+                targets = {home[reader] for reader in readers}
+                for target in targets:
+                    there = parts[target]
+                    if there.group == part.group:
+                        waits.setdefault((at, target), (0, 0))
+                        continue
+                    away.append(tensor)
+                    degrees = part.way.tensor_parallel, there.way.tensor_parallel
+                    homes = firsts[part.group], sizes[part.group], firsts[there.group], sizes[there.group]
+                    key = tensor, part.micro_batch, degrees, homes
+                    if key not in self._sent:
+                        made = made or self._plan(draft)
+                        message = Message(at, target, tensor)
+                        self._sent[key] = (
+                            self._model.message_ns(made, message),
+                            self._model.message_ns(made, message, backward=True),
+                        )
+                    forward, backward = waits.get((at, target), (0, 0))
+                    sent = self._sent[key]
+                    if self._problem.cluster.link_mode == "delay":
+                        waits[at, target] = max(forward, sent[0]), max(backward, sent[1])
+                    else:  # one behind the other on their link
+                        waits[at, target] = forward + sent[0], backward + sent[1]
+            kept = part.operators, id(part.way), sizes[part.group], part.micro_batch, draft.copies, tuple(away)
+            if kept not in self._memory:
+                made = made or self._plan(draft)
+                self._memory[kept] = self._model.stage_memory(made, at, self._model.messages(made))
+            memory.append(self._memory[kept])
+        return memory, waits
+
+    def _plan(self, draft: Draft) -> Plan:
+        plan = self._drafting.plan_of(draft)
+        assert plan is not None, "the draft is possible"
+        return plan
+
+    def _leaving_tensors(self, operators: tuple[int, ...]) -> list[tuple[int, list[int]]]:
+        """Tensors that operators make and others read, with these."""
+        if operators not in self._leaving:
+            inside = set(operators)
+            self._leaving[operators] = [
+                (tensor, outside)
+                for tensor, producer in enumerate(self._graph.producers)
+                if producer in inside
+                and (outside := [op for op in self._graph.consumers[tensor] if op not in inside])
+            ]
+        return self._leaving[operators]
+
+    def _limits_of(self, first: int, size: int) -> tuple[int, ...]:
+        if (first, size) not in self._limits:
+            self._limits[first, size] = memory_limits(self._problem, range(first, first + size))
+        return self._limits[first, size]
+
+
+def _tried(tables: Tables) -> list[tuple[list[int], bool]]:
+    """Orders, those first that were mostly the best: split backwards, and what memory allows."""
+    caps = numbers_in_flight(tables, tables.count)
+    first = [*caps[: UNLIMITED - 1 : -1], *caps[:UNLIMITED]]
+    return [(each, split) for split in ((True, False) if any(tables.weight) else (False,)) for each in first]
