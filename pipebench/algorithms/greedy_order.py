@@ -23,6 +23,8 @@ Order = list[tuple[str, int, int]]
 """Tasks of one lane: (kind, stage, micro-batch)."""
 BACK, AHEAD, WEIGHT = range(3)
 """Kinds of tasks: a backward or an input gradient, a forward, a weight gradient. The smaller number goes first."""
+WAITS, STALE = -1, -2
+"""Instead of an instant."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +53,12 @@ class Tables:
     link_mode: LinkMode = "delay"
 
     @classmethod
-    def of(cls, model: CostModel, plan: Plan, count: int) -> "Tables":
-        """Those of a plan whose stages run `count` micro-batches each."""
+    def of(cls, model: CostModel, plan: Plan, count: int, links: bool = False) -> "Tables":
+        """Those of a plan whose stages run `count` micro-batches each.
+
+        links: messages between two lanes wait for each other as the cluster's links make them wait.
+        """
+        link_mode: LinkMode = model.problem.cluster.link_mode if links else "delay"
         edges = model.messages(plan)
         times = [model.stage_times(stage, plan) for stage in plan.stages]
         memory = [model.stage_memory(plan, position, edges) for position in range(len(plan.stages))]
@@ -60,13 +66,10 @@ class Tables:
         waits = dict.fromkeys(plan.order_edges, (0, 0))
         for message in edges:
             pair = message.source, message.target
-            there, back = waits.get(pair, (0, 0))
-            waits[pair] = (
-                max(there, model.message_ns(plan, message)),
-                max(back, model.message_ns(plan, message, backward=True)),
-            )
+            sent = model.message_ns(plan, message), model.message_ns(plan, message, backward=True)
+            waits[pair] = together(waits.get(pair, (0, 0)), sent, link_mode)
         limits = [memory_limits(model.problem, devices) for devices in lanes]
-        return cls.filled(count, times, memory, waits, lane_of, limits)
+        return cls.filled(count, times, memory, waits, lane_of, limits, link_mode)
 
     @classmethod
     def filled(
@@ -130,7 +133,7 @@ class Tables:
     @cached_property
     def waits(self) -> "Waits":
         """For what the tasks of each stage wait, and who waits for them."""
-        rows: list[tuple[int, int, int]] = []
+        rows: list[tuple[int, int, int, int]] = []
         first: list[list[int]] = []
         senders: list[list[list[int]]] = []
         for neighbours in (self.after, self.before):
@@ -139,7 +142,7 @@ class Tables:
             for stage, each in enumerate(neighbours):
                 for other, ns in each:
                     senders[-1][other].append(len(rows))
-                    rows.append((other, ns, self._link(other, stage)))
+                    rows.append((other, ns, self._link(other, stage), stage))
                 first[-1].append(len(rows))
         sent = [row for kind in senders for each in kind for row in each]
         lengths = [0, *(len(each) for each in senders[0]), *(len(each) for each in senders[1])]
@@ -147,7 +150,7 @@ class Tables:
         stages = len(self.forward)
         return Waits(
             np.array(first, np.int64),
-            np.array(rows, np.int64).reshape(-1, 3),
+            np.array(rows, np.int64).reshape(-1, 4),
             np.stack([ends[: stages + 1], ends[stages:]]),
             np.array(sent, np.int64),
         )
@@ -165,6 +168,13 @@ class Tables:
         """Ns of the tasks of each kind, shape (3, stages). split: a backward is without its weight gradient."""
         back = [whole - part for whole, part in zip(self.backward, self.weight, strict=True)]
         return np.array([back if split else self.backward, self.forward, self.weight], np.int64)
+
+
+def together(one: tuple[int, int], other: tuple[int, int], link_mode: LinkMode) -> tuple[int, int]:
+    """Ns there and back of messages between the same stages: on one link one behind the other."""
+    if link_mode == "delay":
+        return max(one[0], other[0]), max(one[1], other[1])
+    return one[0] + other[0], one[1] + other[1]
 
 
 def numbers_in_flight(tables: Tables, most: int) -> list[list[int]]:
@@ -243,7 +253,7 @@ def _as_memory_allows(tables: Tables) -> Iterator[list[int]]:
 
 
 class Waits(NamedTuple):
-    """Messages as rows, shape (rows, 3): who sends, its ns, its link.
+    """Messages as rows, shape (rows, 4): who sends, its ns, its link, who waits for it.
 
     first: the first row of what the tasks of each kind (backwards, forwards) and stage wait for, shape
     (2, stages + 1). sent_first, sent: in the same way the rows that each stage sends.
@@ -263,8 +273,8 @@ class GreedyOrder:
 
     def __init__(self, tables: Tables, caps: list[int], split: bool) -> None:
         self._tables, self._split = tables, split
-        stages, count = len(tables.forward), tables.count
-        self._tasks = np.zeros(((3 if split else 2) * stages * count, 3), np.int64)
+        stages, count, kinds = len(tables.forward), tables.count, 3 if split else 2
+        self._tasks = np.zeros((kinds * stages * count, 3), np.int64)
         self._free = np.zeros(len(tables.held), np.int64)
         peak = np.array(tables.held, np.int64)
         waits = tables.waits
@@ -273,7 +283,8 @@ class GreedyOrder:
             self._free,
             peak.copy(),
             peak,
-            np.zeros((3, stages), np.int64),
+            np.zeros((kinds, stages), np.int64),
+            np.full((kinds, stages), STALE, np.int64),
             np.zeros((len(waits.rows), count), np.int64),
             np.zeros(len(tables.held) ** 2, np.int64),
             np.array(caps, np.int64),
@@ -322,6 +333,7 @@ def _run(
     used: IntArray,
     peak: IntArray,
     done: IntArray,
+    starts: IntArray,
     arrived: IntArray,
     link_free: IntArray,
     caps: IntArray,
@@ -336,51 +348,61 @@ def _run(
     """Fill `tasks` with (kind, stage, micro-batch) in the order in which they start; return how many there are.
 
     Of all that can start first the smaller kind goes first, then the smaller micro-batch, then the later stage.
-    used, peak: bytes by lane, without micro-batches at first. done: how many have run, by kind and stage. arrived:
-    by row and micro-batch when the message is there. link_free: by link. The rest: `Waits`.
+    used, peak: bytes by lane, without micro-batches at first. done: how many have run, by kind and stage. starts:
+    when the next one of each could start; WAITS for tasks that have not run, STALE: it is to be found out again.
+    arrived: by row and micro-batch when the message is there. link_free: by link. The rest: `Waits`.
     """
-    stages, count = done.shape[1], arrived.shape[1]
-    split = len(tasks) > 2 * stages * count
-    releases = WEIGHT if split else BACK
+    kinds, stages = done.shape
+    count = arrived.shape[1]
+    releases = WEIGHT if kinds > WEIGHT else BACK
     for turn in range(len(tasks)):
-        start, kind, stage = -1, -1, -1
-        for each in range(3 if split else 2):
+        kind, stage, start, number = -1, -1, 0, 0
+        for each in range(kinds):
             for at in range(stages - 1, -1, -1):
-                number = done[each, at]
-                if number == count:
-                    continue
-                if each == AHEAD and number - done[releases, at] >= caps[at]:
-                    continue
-                if (each == BACK and done[AHEAD, at] <= number) or (each == WEIGHT and done[BACK, at] <= number):
-                    continue
-                ready = free[lane_of[at]]
-                known = True
-                if each != WEIGHT:
-                    for row in range(first[each, at], first[each, at + 1]):
-                        known = known and done[each, rows[row, 0]] > number
-                        ready = max(ready, arrived[row, number])
-                if not known:
-                    continue
-                if start < 0 or ready < start or (ready == start and each == kind and number < done[kind, stage]):
-                    start, kind, stage = ready, each, at
-        if start < 0:
+                ran = done[each, at]
+                if starts[each, at] == STALE:
+                    ready = WAITS
+                    if ran < count and (
+                        (each == AHEAD and ran - done[releases, at] < caps[at])
+                        or (each == BACK and ran < done[AHEAD, at])
+                        or (each == WEIGHT and ran < done[BACK, at])
+                    ):
+                        ready = free[lane_of[at]]
+                        if each != WEIGHT:
+                            for row in range(first[each, at], first[each, at + 1]):
+                                if done[each, rows[row, 0]] <= ran:
+                                    ready = WAITS
+                                    break
+                                ready = max(ready, arrived[row, ran])
+                    starts[each, at] = ready
+                ready = starts[each, at]
+                if ready != WAITS and (
+                    kind < 0 or ready < start or (ready == start and each == kind and ran < number)
+                ):
+                    kind, stage, start, number = each, at, ready, ran
+        if kind < 0:
             return turn
-        number, lane = done[kind, stage], lane_of[stage]
+        lane = lane_of[stage]
         tasks[turn, 0], tasks[turn, 1], tasks[turn, 2] = kind, stage, number
         free[lane] = start + duration[kind, stage]
         done[kind, stage] += 1
-        if kind != WEIGHT:
-            for place in range(sent_first[kind, stage], sent_first[kind, stage + 1]):
-                row = sent[place]
-                at, link = free[lane], rows[row, 2]
-                if link >= 0:
-                    at = max(at, link_free[link])
-                    link_free[link] = at + rows[row, 1]
-                arrived[row, number] = at + rows[row, 1]
         live = done[AHEAD, stage] - done[releases, stage]
         if kind == AHEAD:
             used[lane] += memory[0, stage] + (memory[1, stage] if live == 1 else 0)
         peak[lane] = max(peak[lane], used[lane] + memory[2, stage])
         if kind == releases:
             used[lane] -= memory[0, stage] + (memory[1, stage] if live == 0 else 0)
+        for each in range(kinds):
+            for at in range(stages):
+                if lane_of[at] == lane:
+                    starts[each, at] = STALE
+        if kind != WEIGHT:
+            for place in range(sent_first[kind, stage], sent_first[kind, stage + 1]):
+                row = sent[place]
+                there, link = free[lane], rows[row, 2]
+                if link >= 0:
+                    there = max(there, link_free[link])
+                    link_free[link] = there + rows[row, 1]
+                arrived[row, number] = there + rows[row, 1]
+                starts[kind, rows[row, 3]] = STALE
     return len(tasks)

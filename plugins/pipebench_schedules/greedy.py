@@ -17,7 +17,7 @@ MOST_LOOKED_AT = 2**21
 
 
 def schedule(problem: Problem, plan: Plan, context: Context) -> FiniteSchedule:
-    """The fastest of several greedy orders that fits in memory, by a clock without contention on links.
+    """The fastest of several greedy orders that fits in memory, by a clock; with `links` messages share links.
 
     Of the tasks of a device that can start first, a backward goes before a forward and this before a weight
     gradient; of equal ones the smaller micro-batch and then the later stage. The orders differ in how many
@@ -31,7 +31,7 @@ def schedule(problem: Problem, plan: Plan, context: Context) -> FiniteSchedule:
     count = equal_micro_batches(problem, plan, "greedy")
     options = context.options
     assert isinstance(options, GreedyOptions)
-    tables = Tables.of(CostModel(problem), plan, count)
+    tables = Tables.of(CostModel(problem), plan, count, options.links)
     most = most_live(options.live, len(tables.held)) if options.live else count
     looks = 2 * len(plan.stages) ** 2 * count
     if looks > MOST_LOOKED_AT:

@@ -41,9 +41,12 @@ class GreedyOptions(Value, frozen=True, kw_only=True):
 
     - live: the most micro-batches that a stage keeps in flight, as a multiple of the devices of a pipeline; 0: any
       number. 2 is the memory limit of ZB-2p (Qi et al. 2023, section 4), about twice that of 1F1B.
+    - links: by its clock messages between two devices wait for each other as the cluster's links make them wait.
+      Otherwise all go side by side.
     """
 
     live: float = 0.0
+    links: bool = False
 
     def __post_init__(self) -> None:
         require(0 <= self.live <= 1024, f"live is {self.live:g}, it must be from 0 to 1024")

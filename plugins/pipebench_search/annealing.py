@@ -9,20 +9,28 @@ from pipebench_search.clock import Clock
 from pipebench_search.draft import Draft, Drafting
 from pipebench_search.moves import Neighbourhood
 
-HOT, COLD = 0.02, 0.001
-"""A draft that takes so much longer, as a share, is taken with a chance of 1/e: at first, and in the end."""
+HOT, COLD = 0.01, 0.0005
+"""By such a share a draft may take longer to be gone on from with a chance of 1/e: at first, and in the end."""
+CLEARLY = 0.998
+"""A draft is handed on where it takes less than this share of what the last one took."""
+TRIED = 100
+"""Random moves until there is one that the clock shows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A draft that no draft of its cycle before it was faster than, by the clock, and the moves that led to it."""
+    """A draft, what it takes by the clock, and the moves that led to it."""
 
     draft: Draft
+    ns: int
     labels: tuple[str, ...]
 
 
 class Annealing:
-    """Cycles of random moves. late: whether to end. looked: called for each draft that the clock looks at."""
+    """Cycles of random moves. permitted: whether a draft's plan may be looked at. late: whether to end.
+
+    looked: called for each draft that the clock looks at.
+    """
 
     def __init__(
         self,
@@ -30,39 +38,46 @@ class Annealing:
         drafting: Drafting,
         near: Neighbourhood,
         draw: random.Random,
+        permitted: Callable[[Draft], bool],
         late: Callable[[], bool],
         looked: Callable[[], None],
     ) -> None:
         self._clock, self._drafting, self._near, self._draw = clock, drafting, near, draw
-        self._late, self._looked = late, looked
+        self._permitted, self._late, self._looked = permitted, late, looked
 
     def cycle(self, start: Draft, looks: int) -> Iterator[Step]:
-        """From a draft that the clock shows, with so many looks at neighbours, ever colder."""
-        here, labels = start, tuple[str, ...]()
-        here_ns = self._clock.time_ns(start)
-        if here_ns is None:
+        """From a draft that the clock shows, with so many looks at neighbours, ever colder.
+
+        Drafts that are clearly faster than all before them in the cycle, and the fastest.
+        """
+        ns = self._clock.time_ns(start)
+        if ns is None:
             return
-        lowest_ns = here_ns
-        done = 0
-        while done < looks:
-            moves = list(self._near.moves(here))
-            self._draw.shuffle(moves)
-            moved = False
-            for label, made in moves:
-                if done >= looks or self._late():
-                    return
-                if not self._drafting.possible(made) or not self._clock.shows(made):
-                    continue
-                done += 1
-                self._looked()
-                ns = self._clock.time_ns(made)
-                heat = HOT * (COLD / HOT) ** (done / looks)
-                if ns is None or self._draw.random() >= math.exp(min(0.0, math.log(here_ns / ns) / heat)):
-                    continue
-                here, here_ns, labels, moved = made, ns, (*labels, label), True
-                if ns < lowest_ns:
-                    lowest_ns = ns
-                    yield Step(made, labels)
+        here = lowest = told = Step(start, ns, ())
+        moves = self._near.drawn(start, self._draw)
+        for done in range(looks):
+            if self._late():
                 break
-            if not moved:
-                return
+            made = self._made(here, moves)
+            heat = HOT * (COLD / HOT) ** (done / looks)
+            if made is None or self._draw.random() >= math.exp(min(0.0, math.log(here.ns / made.ns) / heat)):
+                continue
+            if not self._permitted(made.draft):
+                continue
+            here, moves = made, self._near.drawn(made.draft, self._draw)
+            if here.ns < lowest.ns:
+                lowest = here
+            if lowest.ns < CLEARLY * told.ns:
+                told = lowest
+                yield told
+        if lowest is not told:
+            yield lowest
+
+    def _made(self, here: Step, moves: Iterator[tuple[str, Draft]]) -> Step | None:
+        """A neighbour that the clock shows; None where it does not fit in memory, or there is none."""
+        for _, (label, draft) in zip(range(TRIED), moves, strict=False):
+            if self._drafting.possible(draft) and self._clock.shows(draft):
+                self._looked()
+                ns = self._clock.time_ns(draft)
+                return None if ns is None else Step(draft, ns, (*here.labels, label))
+        return None

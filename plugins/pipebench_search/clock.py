@@ -3,7 +3,7 @@
 In sync. It tells which of many plans is fastest far better than sums do.
 """
 
-from pipebench.algorithms.greedy_order import GreedyOrder, Tables, numbers_in_flight
+from pipebench.algorithms.greedy_order import GreedyOrder, Tables, numbers_in_flight, together
 from pipebench.algorithms.planning import memory_limits
 from pipebench.costs.formula import StageMemory
 from pipebench.costs.messages import Message
@@ -53,7 +53,7 @@ class Clock:
         return ns if held < len(tables.limits[0]) else None
 
     def tables(self, draft: Draft) -> Tables:
-        """`Tables.of` the draft's plan, with links that carry one message after the other.
+        """`Tables.of` the draft's plan, with links.
 
         Raises PipebenchError where a stage has no times.
         """
@@ -99,12 +99,8 @@ class Clock:
                             self._model.message_ns(made, message),
                             self._model.message_ns(made, message, backward=True),
                         )
-                    forward, backward = waits.get((at, target), (0, 0))
-                    sent = self._sent[key]
-                    if self._problem.cluster.link_mode == "delay":
-                        waits[at, target] = max(forward, sent[0]), max(backward, sent[1])
-                    else:  # one behind the other on their link
-                        waits[at, target] = forward + sent[0], backward + sent[1]
+                    known = waits.get((at, target), (0, 0))
+                    waits[at, target] = together(known, self._sent[key], self._problem.cluster.link_mode)
             kept = part.operators, id(part.way), sizes[part.group], part.micro_batch, draft.copies, tuple(away)
             if kept not in self._memory:
                 made = made or self._plan(draft)

@@ -33,8 +33,12 @@ STARTS = 4
 """Plans from which descents start before random moves do: the best, and the best of other shapes."""
 BATCH = 48
 """Neighbours that the clock looks at before the fastest of them is scored."""
-CYCLE = 2000
-"""Neighbours that the clock looks at in the first cycle of annealing; each cycle has twice as many."""
+CYCLE, LONGEST = 4000, 64_000
+"""Neighbours that the clock looks at in the first cycle of annealing, each has twice as many; and the most."""
+NEARLY = 1.03
+"""What annealing finds is scored where the clock shows at most this share of the best time."""
+LOOKS = 16
+"""So many looks of the clock count as a plan that was scored."""
 NEAR = 1.35
 """Random moves lead to plans whose estimate is within this factor of the best time."""
 SQUEEZED = 200
@@ -87,11 +91,14 @@ class LocalSearch:
         self._packing = Packing(scorer.model, self._drafting, self._near, self._guesses)
         self._every = EveryDraft(scorer.model, self._drafting, self._guesses, self._near.micro_batches)
         self._random = random.Random(context.seed)
-        self._annealing = Annealing(self._clock, self._drafting, self._near, self._random, self._over, self._look)
+        self._annealing = Annealing(
+            self._clock, self._drafting, self._near, self._random, self._permitted, self._late, self._look
+        )
         self._bound_ns, self._gap, self._stall = bound_ns, options.gap, options.stall
         self._steps = options.steps * len(scorer.model.graph.operators)
         self._seen: set[Draft] = set()
-        self._scored = self._improved_at = 0
+        self._scored = self._looks = 0
+        self._improved_at = 0.0
         self._longest_s = 0.0
         self._patient = False
         self._began_s = self._told_s = time.monotonic()
@@ -112,8 +119,10 @@ class LocalSearch:
             self.first = self.first or self.best
         if self.best is None:
             self.ended = self.ended or "no plan to start from fits"
-        elif not self._over():
-            self._walk(optima)
+        if self.best is not None:
+            self._anneal()
+            if not self._over():
+                self._walk(optima)
 
     def _optima(self, found: list[Candidate]) -> list[Candidate]:
         """Where descents from the plans to start from end."""
@@ -149,8 +158,8 @@ class LocalSearch:
             self.ended = "every plan was looked at"
 
     def _walk(self, optima: list[Candidate]) -> None:
-        """Annealing where the clock shows the best plan, else random moves; then a descent, and so on."""
-        fruitless, looks = 0, CYCLE
+        """Random moves and descents in turn."""
+        fruitless = 0
         while not self._over():
             optima.sort(key=lambda each: each.scored.rank)
             optima = diverse(optima)
@@ -158,44 +167,76 @@ class LocalSearch:
                 self.ended = "no plan has neighbours"
                 return
             base = optima[0] if self._random.random() < 0.6 else self._random.choice(optima)
-            assert base.draft is not None
-            if self._scorer.orders_freely and self._clock.shows(base.draft):
-                moved = self._annealed(base, looks)
-                looks *= 2
-            else:
-                moved = self._kicked(base)
-            if moved is None:
+            kicked = self._kicked(base)
+            if kicked is None:
                 fruitless += 1
                 if fruitless > 50:
                     self.ended = "no move leads to a plan that was not looked at"
                     return
                 continue
             fruitless = 0
-            optima.append(self._descend(moved))
+            optima.append(self._descend(kicked))
+
+    def _anneal(self) -> None:
+        """Cycles of annealing, each twice as long as the one before, and descents from what they find."""
+        looks, each_s = CYCLE, self._look_s()
+        while not self._over() and self.best is not None and self._by_the_clock(self.best):
+            within, began_s = self._looks_within(looks, each_s), time.monotonic()
+            found = self._annealed(self.best, within)
+            looks, each_s = min(2 * looks, LONGEST), (time.monotonic() - began_s) / within
+            if found is not None and not self._over():
+                self._descend(found)
 
     def _annealed(self, base: Candidate, looks: int) -> Candidate | None:
-        """The best plan of a cycle that was not looked at before."""
+        """The best plan of a cycle."""
         assert base.draft is not None
-        best: Candidate | None = None
+        found: Candidate | None = None
         for step in self._annealing.cycle(base.draft, looks):
-            if self._over():
-                break
+            assert self.best is not None
             plan = None if step.draft in self._seen else self._drafting.plan_of(step.draft)
-            if plan is None or not self._scorer.permitted(plan):
+            if plan is None or step.ns > NEARLY * self.best.scored.ns:
                 continue
             self._seen.add(step.draft)
             scored = self._score(plan, None)
             if scored is None:
                 continue
-            found = Candidate(scored, step.draft, base.source, (*base.moves, *step.labels))
-            self._note(found)
-            if best is None or found.scored.rank < best.scored.rank:
-                best = found
-        return best
+            made = Candidate(scored, step.draft, base.source, (*base.moves, *step.labels))
+            self._note(made)
+            if found is None or scored.rank < found.scored.rank:
+                found = made
+        return found
+
+    def _by_the_clock(self, here: Candidate) -> bool:
+        """Whether the clock tells plans like this one apart: any order of their tasks will do."""
+        return here.draft is not None and self._scorer.orders_freely and self._clock.shows(here.draft)
 
     def _look(self) -> None:
         """One more look of the clock."""
+        self._looks += 1
         self._context.count("neighbours")
+        if self._looks % LOOKS == 0 and time.monotonic() - self._told_s >= 1.0:
+            self._tell()
+
+    def _look_s(self) -> float:
+        """What a look takes, with a move, about."""
+        began_s = time.monotonic()
+        if self.best is not None and self.best.draft is not None and self._by_the_clock(self.best):
+            self._clock.time_ns(self.best.draft)
+        return 1.5 * (time.monotonic() - began_s)
+
+    def _looks_within(self, looks: int, each_s: float) -> int:
+        """So many looks, or fewer where less time or work is left. each_s: of a look."""
+        left = float(looks)
+        if self._steps:
+            left = min(left, (self._steps - self._spent) * LOOKS)
+        deadline_s, now_s = self._context.deadline_s, time.monotonic()
+        if deadline_s is not None:
+            left = min(left, (deadline_s - LEAST_MARGIN_S - now_s) / max(each_s, 1e-6))
+        return max(1, int(left))
+
+    def _permitted(self, draft: Draft) -> bool:
+        plan = self._drafting.plan_of(draft)
+        return plan is not None and self._scorer.permitted(plan)
 
     def _start(self, seeds: list[tuple[str, Plan]]) -> list[Candidate]:
         found: list[Candidate] = []
@@ -280,7 +321,7 @@ class LocalSearch:
 
     def _note(self, candidate: Candidate) -> None:
         if self.best is None or candidate.scored.rank < self.best.scored.rank:
-            self.best, self._improved_at = candidate, self._scored
+            self.best, self._improved_at = candidate, self._spent
             self._context.offer(self.result())
             self._tell()
 
@@ -349,17 +390,16 @@ class LocalSearch:
                 if self._late():
                     return
                 ns = self._time_ns(draft)
+                self._look()
                 if ns is not None:
                     timed.append((ns, at, (label, draft)))
-            self._context.count("neighbours", len(timed))
             timed.sort(key=lambda each: each[:2])
             for each in timed:
                 if here_ns is not None and each[0] < here_ns:
                     yield each[2]
                 else:
                     slower.append(each)
-        for _, _, each in sorted(slower, key=lambda each: each[:2]):
-            yield each
+        yield from (each for _, _, each in sorted(slower, key=lambda each: each[:2]))
 
     def _time_ns(self, draft: Draft) -> float | None:
         """What a draft takes by the clock; by the estimate where the clock does not show it."""
@@ -426,6 +466,11 @@ class LocalSearch:
             self._tell()
         return scored
 
+    @property
+    def _spent(self) -> float:
+        """Plans that were scored, and the looks of the clock in such plans."""
+        return self._scored + self._looks / LOOKS
+
     def _late(self) -> bool:
         deadline_s = self._context.deadline_s
         if deadline_s is None:
@@ -437,7 +482,7 @@ class LocalSearch:
         if self.best is not None and self.best.scored.ns <= self._bound_ns * (1.0 + self._gap):
             at_bound = self.best.scored.ns <= self._bound_ns
             self.ended = "the bound is reached" if at_bound else f"the gap of {self._gap:.2%} is reached"
-        elif self._steps and self._scored >= self._steps:
+        elif self._steps and self._spent >= self._steps:
             self.ended = f"{self._steps} plans were scored"
         elif self._given_up():
             self.ended = f"local optimum, {quantity(self._stall, 'plan')} brought no better one"
@@ -448,7 +493,7 @@ class LocalSearch:
     def _given_up(self) -> bool:
         """Whether many plans have brought no better one; while all are looked at, that is no reason to end."""
         known = self.best is not None and not self._patient
-        return known and 0 < self._stall <= self._scored - self._improved_at
+        return known and 0 < self._stall <= self._spent - self._improved_at
 
     def _tell(self) -> None:
         """Progress as solvers show it: incumbent, bound, gap."""
@@ -456,7 +501,7 @@ class LocalSearch:
             return
         self._told_s = now_s = time.monotonic()
         best_ns, deadline_s = self.best.scored.ns, self._context.deadline_s
-        done = self._scored / self._steps if self._steps else 0.0
+        done = self._spent / self._steps if self._steps else 0.0
         if deadline_s is not None:
             done = max(done, (now_s - self._began_s) / max(deadline_s - self._began_s, 1e-9))
         self._context.report(min(done, 1.0), self.line(best_ns))

@@ -1,7 +1,8 @@
 """The neighbours of a plan: cuts, stages, devices, replicas, micro-batches, ways to run, placement."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from pipebench.algorithms.graph_orders import descendants, members
@@ -12,6 +13,19 @@ from pipebench_search.draft import Draft, Drafting, Part
 
 Move = tuple[str, Draft]
 """What was changed, in words, and what came of it."""
+
+
+Place = tuple[int, ...]
+"""Where in a draft something is changed: stages, groups and pieces by number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Moves of one kind. weight: how often one is drawn. places: of a draft. at: the moves at one of them."""
+
+    weight: float
+    places: Callable[[Draft], list[Place]]
+    at: Callable[[Draft, Place], Iterator[Move]]
 
 
 class Neighbourhood:
@@ -33,19 +47,41 @@ class Neighbourhood:
         self.work = [max(1, int(each)) for each in (forward + backward)]
         self._topological = graph.topological
         self._levels = len(self._problem.cluster.levels)
+        self._known_ends: dict[tuple[tuple[int, ...], bool], list[frozenset[int]]] = {}
+        self._known_heads: dict[tuple[int, ...], list[frozenset[int]]] = {}
+        self._known_pieces: dict[tuple[int, ...], list[set[int]]] = {}
+        self._kinds = (
+            Kind(0.42, self._cut_places, self._cuts_at),
+            Kind(0.03, self._branch_places, self._branches_at),
+            Kind(0.05, _whole, self._devices),
+            Kind(0.04, _whole, self._sizes),
+            Kind(0.06, _whole, self._manners),
+            Kind(0.12, self._join_places, self._joins_at),
+            Kind(0.16, _stages, self._splits_at),
+            Kind(0.09, _stages, self._homes_at),
+            Kind(0.01, self._group_places, self._groups_at),
+            Kind(0.01, _whole, self._recuts),
+            Kind(0.005, _whole, self._copies),
+            Kind(0.005, _whole, self._routes),
+        )
 
     def moves(self, draft: Draft) -> Iterator[Move]:
         """All of them, in a fixed order."""
-        yield from self._shifts(draft)
-        yield from self._devices(draft)
-        yield from self._sizes(draft)
-        yield from self._manners(draft)
-        yield from self._merges(draft)
-        yield from self._splits(draft)
-        yield from self._homes(draft)
-        yield from self._recuts(draft)
-        yield from self._copies(draft)
-        yield from self._routes(draft)
+        for kind in self._kinds:
+            for place in kind.places(draft):
+                yield from kind.at(draft, place)
+
+    def drawn(self, draft: Draft, draw: random.Random) -> Iterator[Move]:
+        """Random ones without end, mostly cuts and splits; the same may come again."""
+        weights = [kind.weight for kind in self._kinds]
+        places: dict[int, list[Place]] = {}
+        while True:
+            number = draw.choices(range(len(weights)), weights)[0]
+            kind = self._kinds[number]
+            if number not in places:
+                places[number] = kind.places(draft)
+            if places[number] and (made := list(kind.at(draft, draw.choice(places[number])))):
+                yield draw.choice(made)
 
     def even_cuts(self, parts: int) -> list[tuple[int, ...]] | None:
         """The topological order in so many runs of about the same work; None where there are fewer operators."""
@@ -73,28 +109,42 @@ class Neighbourhood:
             load[home[op]] += self.work[op]
         return {op: home[op] for op in self._topological}
 
-    def _shifts(self, draft: Draft) -> Iterator[Move]:
-        """Operators from a stage to the one that reads from it, or back; separate branches to any stage."""
+    def _cut_places(self, draft: Draft) -> list[Place]:
+        """Pairs of stages of which one reads from the other, each way round: from which, to which."""
         home = {op: at for at, part in enumerate(draft.parts) for op in part.operators}
         pairs = sorted(
             {(home[op], home[b]) for op in home for b in self._after[op] if b in home and home[b] != home[op]}
         )
         if draft.chained or draft.routing == "relay":
             pairs = sorted({*pairs, *pairwise(range(len(draft.parts)))})
-        for before, behind in pairs:
-            for source, target, closed in ((before, behind, self._below), (behind, before, self._above)):
-                for moved in self._ends(draft.parts[source].operators, closed):
-                    yield "cut", self._moved(draft, source, target, moved)
-        for source, part in enumerate(draft.parts):
-            pieces = self._components(part.operators)
-            if 1 < len(pieces) <= 32:
-                for piece in pieces:
-                    for target in range(len(draft.parts)):
-                        if target != source:
-                            yield "branch", self._moved(draft, source, target, frozenset(piece))
+        return [place for one, other in pairs for place in ((one, other, 0), (other, one, 1))]
 
-    def _ends(self, operators: Sequence[int], closed: Sequence[int]) -> list[frozenset[int]]:
+    def _cuts_at(self, draft: Draft, place: Place) -> Iterator[Move]:
+        """Operators from a stage to the one that reads from it, or back."""
+        source, target, back = place
+        for moved in self._ends(draft.parts[source].operators, bool(back)):
+            yield "cut", self._moved(draft, source, target, moved)
+
+    def _branch_places(self, draft: Draft) -> list[Place]:
+        """Stages of separate pieces, and each piece."""
+        pieces = [self._components(part.operators) for part in draft.parts]
+        return [(at, piece) for at, each in enumerate(pieces) if 1 < len(each) <= 32 for piece in range(len(each))]
+
+    def _branches_at(self, draft: Draft, place: Place) -> Iterator[Move]:
+        """The piece to any stage."""
+        source, number = place
+        piece = self._components(draft.parts[source].operators)[number]
+        for target in range(len(draft.parts)):
+            if target != source:
+                yield "branch", self._moved(draft, source, target, frozenset(piece))
+
+    def _ends(self, operators: tuple[int, ...], first: bool) -> list[frozenset[int]]:
         """Some sets of operators at an end of a stage, by work: the smallest, and those near some shares of it."""
+        if (operators, first) not in self._known_ends:
+            self._known_ends[operators, first] = self._found_ends(operators, self._above if first else self._below)
+        return self._known_ends[operators, first]
+
+    def _found_ends(self, operators: tuple[int, ...], closed: Sequence[int]) -> list[frozenset[int]]:
         inside = 0
         for op in operators:
             inside |= 1 << op
@@ -118,8 +168,13 @@ class Neighbourhood:
         joined = self._drafting.in_order([*taker.operators, *moved])
         return made.with_part(target, replace(taker, operators=joined))
 
-    def _components(self, operators: Sequence[int]) -> list[set[int]]:
+    def _components(self, operators: tuple[int, ...]) -> list[set[int]]:
         """The parts of a stage between which no tensor flows."""
+        if operators not in self._known_pieces:
+            self._known_pieces[operators] = self._found_components(operators)
+        return self._known_pieces[operators]
+
+    def _found_components(self, operators: tuple[int, ...]) -> list[set[int]]:
         inside, root = set(operators), {op: op for op in operators}
 
         def find(op: int) -> int:
@@ -136,7 +191,7 @@ class Neighbourhood:
             pieces.setdefault(find(op), set()).add(op)
         return list(pieces.values())
 
-    def _devices(self, draft: Draft) -> Iterator[Move]:
+    def _devices(self, draft: Draft, _: Place) -> Iterator[Move]:
         """Devices from one group to another, to idle ones and back."""
         idle = self._problem.cluster.size // draft.copies - sum(draft.sizes)
         steps = [
@@ -171,7 +226,7 @@ class Neighbourhood:
     def _resized(draft: Draft, sizes: dict[int, int]) -> Draft:
         return replace(draft, sizes=tuple(sizes.get(g, size) for g, size in enumerate(draft.sizes)))
 
-    def _sizes(self, draft: Draft) -> Iterator[Move]:
+    def _sizes(self, draft: Draft, _: Place) -> Iterator[Move]:
         """Micro-batches of the whole plan, and of single stages where stages may differ."""
         offered = [b for b in self.micro_batches if (self._problem.mini_batch // draft.copies) % b == 0]
         common = {part.micro_batch for part in draft.parts}
@@ -189,7 +244,7 @@ class Neighbourhood:
             for size in (*below, *above):
                 yield "micro-batch of a stage", draft.with_part(at, replace(part, micro_batch=size))
 
-    def _manners(self, draft: Draft) -> Iterator[Move]:
+    def _manners(self, draft: Draft, _: Place) -> Iterator[Move]:
         """How operators run (degree, recomputation), and how replicas share micro-batches."""
         for each in self._drafting.ways:
             parts = tuple(replace(part, way=each) for part in draft.parts)
@@ -210,50 +265,55 @@ class Neighbourhood:
                     yield from self._in_turn(draft, part.group)
                 yield "replicas' mode", draft.with_part(at, replace(part, replicas=other))
 
-    def _merges(self, draft: Draft) -> Iterator[Move]:
+    def _join_places(self, draft: Draft) -> list[Place]:
         home = {op: at for at, part in enumerate(draft.parts) for op in part.operators}
         pairs = {
             (min(home[op], home[b]), max(home[op], home[b]))
             for op in home
             for b in self._after[op]
             if b in home and home[b] != home[op]
-        } | set(pairwise(range(len(draft.parts))))
-        for one, other in sorted(pairs):
-            first, second = draft.parts[one], draft.parts[other]
-            union = self._drafting.in_order([*first.operators, *second.operators])
-            alone = len(draft.hosted(first.group)) == len(draft.hosted(second.group)) == 1
-            for kept, dropped in ((first, second), (second, first)):
-                merged = replace(kept, operators=union)
-                parts = tuple(merged if at == one else p for at, p in enumerate(draft.parts) if at != other)
-                made = replace(draft, parts=parts)
-                if alone and first.group != second.group:
-                    size = draft.sizes[kept.group] + draft.sizes[dropped.group]
-                    yield "stages joined", self._resized(made, {kept.group: size}).tidy()
-                yield "stages joined", made.tidy()
+        }
+        return sorted(pairs | set(pairwise(range(len(draft.parts)))))
 
-    def _splits(self, draft: Draft) -> Iterator[Move]:
+    def _joins_at(self, draft: Draft, place: Place) -> Iterator[Move]:
+        """Two stages in one, on the devices of either or, where they are alone there, of both."""
+        one, other = place
+        first, second = draft.parts[one], draft.parts[other]
+        union = self._drafting.in_order([*first.operators, *second.operators])
+        alone = len(draft.hosted(first.group)) == len(draft.hosted(second.group)) == 1
+        for kept, dropped in ((first, second), (second, first)):
+            merged = replace(kept, operators=union)
+            parts = tuple(merged if at == one else p for at, p in enumerate(draft.parts) if at != other)
+            made = replace(draft, parts=parts)
+            if alone and first.group != second.group:
+                size = draft.sizes[kept.group] + draft.sizes[dropped.group]
+                yield "stages joined", self._resized(made, {kept.group: size}).tidy()
+            yield "stages joined", made.tidy()
+
+    def _splits_at(self, draft: Draft, place: Place) -> Iterator[Move]:
         """A stage in two: on its own devices, divided or not, on idle ones, or on those of another stage."""
+        (at,) = place
+        part = draft.parts[at]
+        if len(part.operators) < 2:
+            return
         idle = self._problem.cluster.size // draft.copies - sum(draft.sizes)
-        for at, part in enumerate(draft.parts):
-            if len(part.operators) < 2:
-                continue
-            for head in self._heads(part.operators):
-                tail = tuple(op for op in part.operators if op not in head)
-                first = replace(part, operators=self._drafting.in_order(list(head)))
-                size, degree = draft.sizes[part.group], part.way.tensor_parallel
-                alone = len(draft.hosted(part.group)) == 1
-                halves = {size // 2 // degree * degree, degree, size - degree} if alone else set()
-                for given in sorted(halves):
-                    if 0 < given < size:
-                        sizes = (*draft.sizes[: part.group], size - given, *draft.sizes[part.group + 1 :])
-                        yield from self._second(draft, at, first, tail, given, sizes)
-                for given in sorted({degree, size, idle // degree * degree}):
-                    if 0 < given <= idle:
-                        yield from self._second(draft, at, first, tail, given, draft.sizes)
-                for group in range(len(draft.sizes)):
-                    second = replace(part, operators=tail, group=group)
-                    parts = (*draft.parts[:at], first, second, *draft.parts[at + 1 :])
-                    yield "stage split onto shared devices", replace(draft, parts=parts)
+        for head in self._heads(part.operators):
+            tail = tuple(op for op in part.operators if op not in head)
+            first = replace(part, operators=self._drafting.in_order(list(head)))
+            size, degree = draft.sizes[part.group], part.way.tensor_parallel
+            alone = len(draft.hosted(part.group)) == 1
+            halves = {size // 2 // degree * degree, degree, size - degree} if alone else set()
+            for given in sorted(halves):
+                if 0 < given < size:
+                    sizes = (*draft.sizes[: part.group], size - given, *draft.sizes[part.group + 1 :])
+                    yield from self._second(draft, at, first, tail, given, sizes)
+            for given in sorted({degree, size, idle // degree * degree}):
+                if 0 < given <= idle:
+                    yield from self._second(draft, at, first, tail, given, draft.sizes)
+            for group in range(len(draft.sizes)):
+                second = replace(part, operators=tail, group=group)
+                parts = (*draft.parts[:at], first, second, *draft.parts[at + 1 :])
+                yield "stage split onto shared devices", replace(draft, parts=parts)
 
     @staticmethod
     def _second(
@@ -274,6 +334,11 @@ class Neighbourhood:
 
     def _heads(self, operators: tuple[int, ...]) -> list[frozenset[int]]:
         """First halves of a stage: runs of its order by work, and its largest branches."""
+        if operators not in self._known_heads:
+            self._known_heads[operators] = self._found_heads(operators)
+        return self._known_heads[operators]
+
+    def _found_heads(self, operators: tuple[int, ...]) -> list[frozenset[int]]:
         total, done = sum(self.work[op] for op in operators), 0
         runs: list[tuple[int, frozenset[int]]] = []
         for count, op in enumerate(operators[:-1], start=1):
@@ -287,25 +352,32 @@ class Neighbourhood:
             found.append(frozenset(op for piece in pieces[:half] for op in piece))
         return list(dict.fromkeys(found))
 
-    def _homes(self, draft: Draft) -> Iterator[Move]:
-        """Stages on the devices of others; two stages change places; groups change places."""
-        for at, part in enumerate(draft.parts):
-            for group in range(len(draft.sizes)):
-                if group != part.group:
-                    yield "devices shared", draft.with_part(at, replace(part, group=group)).tidy()
-            for other in range(at + 1, len(draft.parts)):
-                there = draft.parts[other]
-                if there.group != part.group:
-                    made = draft.with_part(at, replace(part, group=there.group))
-                    yield "places changed", made.with_part(other, replace(there, group=part.group))
-        if self._levels > 1:
-            for one, other in pairwise(range(len(draft.sizes))):
-                swap = {one: other, other: one}
-                sizes = tuple(draft.sizes[swap.get(g, g)] for g in range(len(draft.sizes)))
-                parts = tuple(replace(p, group=swap.get(p.group, p.group)) for p in draft.parts)
-                yield "places changed", replace(draft, parts=parts, sizes=sizes)
+    def _homes_at(self, draft: Draft, place: Place) -> Iterator[Move]:
+        """A stage on the devices of others; two stages change places."""
+        (at,) = place
+        part = draft.parts[at]
+        for group in range(len(draft.sizes)):
+            if group != part.group:
+                yield "devices shared", draft.with_part(at, replace(part, group=group)).tidy()
+        for other in range(at + 1, len(draft.parts)):
+            there = draft.parts[other]
+            if there.group != part.group:
+                made = draft.with_part(at, replace(part, group=there.group))
+                yield "places changed", made.with_part(other, replace(there, group=part.group))
 
-    def _recuts(self, draft: Draft) -> Iterator[Move]:
+    def _group_places(self, draft: Draft) -> list[Place]:
+        """Groups beside each other, where places differ."""
+        return list(pairwise(range(len(draft.sizes)))) if self._levels > 1 else []
+
+    def _groups_at(self, draft: Draft, place: Place) -> Iterator[Move]:
+        """Two groups change places."""
+        one, other = place
+        swap = {one: other, other: one}
+        sizes = tuple(draft.sizes[swap.get(g, g)] for g in range(len(draft.sizes)))
+        parts = tuple(replace(p, group=swap.get(p.group, p.group)) for p in draft.parts)
+        yield "places changed", replace(draft, parts=parts, sizes=sizes)
+
+    def _recuts(self, draft: Draft, _: Place) -> Iterator[Move]:
         """As many runs of equal work on each group, in turn or there and back."""
         for rounds in (1, 2, 4):
             for parts in self._rows(len(draft.sizes), rounds, draft.parts[0]):
@@ -324,7 +396,7 @@ class Neighbourhood:
                 parts.append(replace(like, operators=operators, group=group))
             yield tuple(parts)
 
-    def _copies(self, draft: Draft) -> Iterator[Move]:
+    def _copies(self, draft: Draft, _: Place) -> Iterator[Move]:
         for factor in divisors(self._problem.cluster.size, self._problem.cluster.size)[1:]:
             sizes = [size // factor for size in draft.sizes]
             whole = all(size % factor == 0 for size in draft.sizes)
@@ -336,7 +408,7 @@ class Neighbourhood:
                 grown = tuple(size * factor for size in draft.sizes)
                 yield "copies", replace(draft, sizes=grown, copies=draft.copies // factor, parts=parts)
 
-    def _routes(self, draft: Draft) -> Iterator[Move]:
+    def _routes(self, draft: Draft, _: Place) -> Iterator[Move]:
         if len(draft.parts) > 1:
             yield "order of stages", replace(draft, chained=not draft.chained)
             if self._problem.regime.mode == "async":
@@ -359,3 +431,13 @@ class Neighbourhood:
                         like = Part(operators=(), group=0, way=each, micro_batch=micro_batch)
                         for parts in self._rows(stages, pins.virtual_stages or 1, like):
                             yield Draft(parts=parts, sizes=(size,) * stages, chained=stages > 1)
+
+
+def _whole(_: Draft) -> list[Place]:
+    """One place: the draft."""
+    return [()]
+
+
+def _stages(draft: Draft) -> list[Place]:
+    """Each stage."""
+    return [(at,) for at in range(len(draft.parts))]

@@ -31,6 +31,10 @@ FEW_NODES = 500
 """Of the search for the best order of a plan that may not be looked at again."""
 
 
+LINKED = "greedy[links=yes]"
+"""Greedy orders whose messages wait for links, as the clock has them."""
+
+
 def _plain(name: str) -> str:
     """The name of a scheduler without its options."""
     return name.partition("[")[0]
@@ -205,11 +209,11 @@ class Scorer:
             return [
                 "1f1b",
                 "1f1b[warmup=+2]",
-                *(("zb-h1", "gpipe", "greedy") if even else ("kfkb", "gpipe")),
+                *(("zb-h1", "gpipe", LINKED, "greedy") if even else ("kfkb", "gpipe")),
                 *self._tree(plan),
             ]
         first = {"in-turn": ["interleaved-1f1b"], "v": ["zb-v"], "mirrored": ["chimera"]}.get(kind, [])
-        return [*first, "greedy", *self._tree(plan)]
+        return [*first, LINKED, "greedy", *self._tree(plan)]
 
     def _tree(self, plan: Plan) -> list[str]:
         few = self._free_order(plan) and self.tasks(plan) <= FEW_TASKS
