@@ -9,7 +9,7 @@ from pipebench_search.clock import Clock
 from pipebench_search.draft import Draft, Drafting
 from pipebench_search.moves import Neighbourhood
 
-HOT, COLD = 0.01, 0.0005
+HOT, COLD = 0.02, 0.0005
 """By such a share a draft may take longer to be gone on from with a chance of 1/e: at first, and in the end."""
 CLEARLY = 0.998
 """A draft is handed on where it takes less than this share of what the last one took."""

@@ -35,6 +35,8 @@ BATCH = 48
 """Neighbours that the clock looks at before the fastest of them is scored."""
 CYCLE, LONGEST = 4000, 64_000
 """Neighbours that the clock looks at in the first cycle of annealing, each has twice as many; and the most."""
+CYCLES_AT_FIRST = 1
+"""Before the descents from plans of other shapes."""
 NEARLY = 1.03
 """What annealing finds is scored where the clock shows at most this share of the best time."""
 LOOKS = 16
@@ -113,21 +115,25 @@ class LocalSearch:
         """
         found = self._start(seeds)
         self.first = self.best
-        optima = self._optima(found)
+        starts = diverse(found)
+        optima = self._optima(starts[:1])
+        if not self._every.small:
+            self._anneal(CYCLES_AT_FIRST)
+        optima += self._optima(starts[1:])
         if self._every.small and not self._over():
             self._look_at_all()
             self.first = self.first or self.best
         if self.best is None:
             self.ended = self.ended or "no plan to start from fits"
-        if self.best is not None:
-            self._anneal()
-            if not self._over():
-                self._walk(optima)
+            return
+        self._anneal()
+        if not self._over():
+            self._walk(optima)
 
-    def _optima(self, found: list[Candidate]) -> list[Candidate]:
+    def _optima(self, starts: list[Candidate]) -> list[Candidate]:
         """Where descents from the plans to start from end."""
         optima: list[Candidate] = []
-        for start in diverse(found):
+        for start in starts:
             if self._over():
                 break
             optima.append(self._descend(start))
@@ -177,15 +183,25 @@ class LocalSearch:
             fruitless = 0
             optima.append(self._descend(kicked))
 
-    def _anneal(self) -> None:
-        """Cycles of annealing, each twice as long as the one before, and descents from what they find."""
-        looks, each_s = CYCLE, self._look_s()
+    def _anneal(self, cycles: int = 0) -> None:
+        """Cycles of annealing, each twice as long as the one before, and descents from what they find.
+
+        In turn from the plan that the search began with and from the best. cycles: 0: until the search ends.
+        """
+        looks, each_s, done = CYCLE, self._look_s(), 0
         while not self._over() and self.best is not None and self._by_the_clock(self.best):
-            within, began_s = self._looks_within(looks, each_s), time.monotonic()
-            found = self._annealed(self.best, within)
-            looks, each_s = min(2 * looks, LONGEST), (time.monotonic() - began_s) / within
+            base = (
+                self.first
+                if self.first is not None and done % 2 == 0 and self._by_the_clock(self.first)
+                else self.best
+            )
+            within, began_s = self._looks_within(looks, each_s, share=0.5 if cycles else 1.0), time.monotonic()
+            found = self._annealed(base, within)
+            looks, each_s, done = min(2 * looks, LONGEST), (time.monotonic() - began_s) / within, done + 1
             if found is not None and not self._over():
                 self._descend(found)
+            if done == cycles:
+                return
 
     def _annealed(self, base: Candidate, looks: int) -> Candidate | None:
         """The best plan of a cycle."""
@@ -224,14 +240,14 @@ class LocalSearch:
             self._clock.time_ns(self.best.draft)
         return 1.5 * (time.monotonic() - began_s)
 
-    def _looks_within(self, looks: int, each_s: float) -> int:
-        """So many looks, or fewer where less time or work is left. each_s: of a look."""
+    def _looks_within(self, looks: int, each_s: float, share: float) -> int:
+        """So many looks, or fewer where less time or work is left. each_s: of a look. share: of what is left."""
         left = float(looks)
         if self._steps:
-            left = min(left, (self._steps - self._spent) * LOOKS)
+            left = min(left, share * (self._steps - self._spent) * LOOKS)
         deadline_s, now_s = self._context.deadline_s, time.monotonic()
         if deadline_s is not None:
-            left = min(left, (deadline_s - LEAST_MARGIN_S - now_s) / max(each_s, 1e-6))
+            left = min(left, share * (deadline_s - LEAST_MARGIN_S - now_s) / max(each_s, 1e-6))
         return max(1, int(left))
 
     def _permitted(self, draft: Draft) -> bool:
