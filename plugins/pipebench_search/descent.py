@@ -35,11 +35,13 @@ BATCH = 48
 """Neighbours that the clock looks at before the fastest of them is scored."""
 CYCLE, LONGEST = 4000, 64_000
 """Neighbours that the clock looks at in the first cycle of annealing, each has twice as many; and the most."""
-CYCLES_AT_FIRST = 1
-"""Before the descents from plans of other shapes."""
+WALKED = 0.5
+"""Where a cycle finds nothing better, random moves and descents get this multiple of what it spent."""
+WITH_MOVES = 1.5
+"""A look of the clock with its random move takes about so many times as long as the look."""
 NEARLY = 1.03
 """What annealing finds is scored where the clock shows at most this share of the best time."""
-LOOKS = 16
+LOOKS = 32
 """So many looks of the clock count as a plan that was scored."""
 NEAR = 1.35
 """Random moves lead to plans whose estimate is within this factor of the best time."""
@@ -100,7 +102,8 @@ class LocalSearch:
         self._steps = options.steps * len(scorer.model.graph.operators)
         self._seen: set[Draft] = set()
         self._scored = self._looks = 0
-        self._improved_at = 0.0
+        self._cycles = 0
+        self._improved_at = self._look_s = 0.0
         self._longest_s = 0.0
         self._patient = False
         self._began_s = self._told_s = time.monotonic()
@@ -118,7 +121,7 @@ class LocalSearch:
         starts = diverse(found)
         optima = self._optima(starts[:1])
         if not self._every.small:
-            self._anneal(CYCLES_AT_FIRST)
+            self._anneal(share=0.5)
         optima += self._optima(starts[1:])
         if self._every.small and not self._over():
             self._look_at_all()
@@ -126,9 +129,11 @@ class LocalSearch:
         if self.best is None:
             self.ended = self.ended or "no plan to start from fits"
             return
-        self._anneal()
-        if not self._over():
-            self._walk(optima)
+        while not self._over():
+            known, spent = self.best, self._spent
+            self._anneal()
+            if self.best is known:
+                self._walk(optima, self._spent + (self._spent - spent) * WALKED)
 
     def _optima(self, starts: list[Candidate]) -> list[Candidate]:
         """Where descents from the plans to start from end."""
@@ -163,45 +168,41 @@ class LocalSearch:
         if self._every.complete:
             self.ended = "every plan was looked at"
 
-    def _walk(self, optima: list[Candidate]) -> None:
-        """Random moves and descents in turn."""
+    def _walk(self, optima: list[Candidate], until: float) -> None:
+        """Random moves and descents in turn, until so much is spent; at least once."""
         fruitless = 0
         while not self._over():
             optima.sort(key=lambda each: each.scored.rank)
-            optima = diverse(optima)
+            optima[:] = diverse(optima)
             if not optima:
                 self.ended = "no plan has neighbours"
                 return
             base = optima[0] if self._random.random() < 0.6 else self._random.choice(optima)
             kicked = self._kicked(base)
-            if kicked is None:
+            if kicked is not None:
+                fruitless = 0
+                optima.append(self._descend(kicked))
+            else:
                 fruitless += 1
                 if fruitless > 50:
                     self.ended = "no move leads to a plan that was not looked at"
-                    return
-                continue
-            fruitless = 0
-            optima.append(self._descend(kicked))
-
-    def _anneal(self, cycles: int = 0) -> None:
-        """Cycles of annealing, each twice as long as the one before, and descents from what they find.
-
-        In turn from the plan that the search began with and from the best. cycles: 0: until the search ends.
-        """
-        looks, each_s, done = CYCLE, self._look_s(), 0
-        while not self._over() and self.best is not None and self._by_the_clock(self.best):
-            base = (
-                self.first
-                if self.first is not None and done % 2 == 0 and self._by_the_clock(self.first)
-                else self.best
-            )
-            within, began_s = self._looks_within(looks, each_s, share=0.5 if cycles else 1.0), time.monotonic()
-            found = self._annealed(base, within)
-            looks, each_s, done = min(2 * looks, LONGEST), (time.monotonic() - began_s) / within, done + 1
-            if found is not None and not self._over():
-                self._descend(found)
-            if done == cycles:
+            if self._spent >= until:
                 return
+
+    def _anneal(self, share: float = 1.0) -> None:
+        """A cycle of annealing, twice as long as the one before, and a descent from what it finds.
+
+        In turn from the plan that the search began with and from the best. share: of what is left, at most.
+        """
+        start = self.first if self._cycles % 2 == 0 else self.best
+        if start is None or self._over() or not self._by_the_clock(start):
+            return
+        looks = min(CYCLE << self._cycles, LONGEST)
+        within, began_s = self._looks_within(looks, start, share), time.monotonic()
+        found = self._annealed(start, within)
+        self._cycles, self._look_s = self._cycles + 1, (time.monotonic() - began_s) / within
+        if found is not None and not self._over():
+            self._descend(found)
 
     def _annealed(self, base: Candidate, looks: int) -> Candidate | None:
         """The best plan of a cycle."""
@@ -233,21 +234,17 @@ class LocalSearch:
         if self._looks % LOOKS == 0 and time.monotonic() - self._told_s >= 1.0:
             self._tell()
 
-    def _look_s(self) -> float:
-        """What a look takes, with a move, about."""
-        began_s = time.monotonic()
-        if self.best is not None and self.best.draft is not None and self._by_the_clock(self.best):
-            self._clock.time_ns(self.best.draft)
-        return 1.5 * (time.monotonic() - began_s)
-
-    def _looks_within(self, looks: int, each_s: float, share: float) -> int:
-        """So many looks, or fewer where less time or work is left. each_s: of a look. share: of what is left."""
+    def _looks_within(self, looks: int, start: Candidate, share: float) -> int:
+        """So many looks, or fewer where less time or work is left."""
         left = float(looks)
         if self._steps:
             left = min(left, share * (self._steps - self._spent) * LOOKS)
         deadline_s, now_s = self._context.deadline_s, time.monotonic()
         if deadline_s is not None:
-            left = min(left, share * (deadline_s - LEAST_MARGIN_S - now_s) / max(each_s, 1e-6))
+            if not self._cycles and start.draft is not None:
+                self._clock.time_ns(start.draft)
+                self._look_s = WITH_MOVES * (time.monotonic() - now_s)
+            left = min(left, share * (deadline_s - LEAST_MARGIN_S - now_s) / max(self._look_s, 1e-6))
         return max(1, int(left))
 
     def _permitted(self, draft: Draft) -> bool:
@@ -382,7 +379,7 @@ class LocalSearch:
     def _neighbours(self, here: Candidate, limit_ns: int | None) -> Iterator[Neighbour]:
         """Neighbours that were not looked at and may take less than the limit, the most promising first."""
         assert here.draft is not None
-        if self._scorer.orders_freely and self._clock.shows(here.draft):
+        if self._by_the_clock(here):
             yield from self._by_clock(here)
             return
         for _, label, draft in self._by_estimate(here.draft, limit_ns):
@@ -398,14 +395,15 @@ class LocalSearch:
                 moves.setdefault(made, label)
         listed = list(moves.items())
         self._random.shuffle(listed)
-        here_ns = self._clock.time_ns(here.draft)
+        here_ns, about = self._clock.time_ns(here.draft), self._about_ns(here.draft)
+        scale = here_ns / about if here_ns and about else 1.0
         slower: list[tuple[float, int, Neighbour]] = []
         for first in range(0, len(listed), BATCH):
             timed: list[tuple[float, int, Neighbour]] = []
             for at, (draft, label) in enumerate(listed[first : first + BATCH], start=first):
                 if self._late():
                     return
-                ns = self._time_ns(draft)
+                ns = self._time_ns(draft, scale)
                 self._look()
                 if ns is not None:
                     timed.append((ns, at, (label, draft)))
@@ -417,10 +415,15 @@ class LocalSearch:
                     slower.append(each)
         yield from (each for _, _, each in sorted(slower, key=lambda each: each[:2]))
 
-    def _time_ns(self, draft: Draft) -> float | None:
-        """What a draft takes by the clock; by the estimate where the clock does not show it."""
+    def _time_ns(self, draft: Draft, scale: float) -> float | None:
+        """What a draft takes by the clock; where the clock does not show it so much of the estimate."""
         if self._clock.shows(draft):
             return self._clock.time_ns(draft)
+        about = self._about_ns(draft)
+        return None if about is None else scale * about
+
+    def _about_ns(self, draft: Draft) -> float | None:
+        """The estimate, memory included; None where it does not fit."""
         guess = self._guesses.of(draft)
         worth = None if guess is None else self._packing.worth(draft, guess.about)
         return None if worth is None or worth[0] else worth[1]
