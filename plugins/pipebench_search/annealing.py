@@ -19,11 +19,10 @@ TRIED = 100
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A draft, what it takes by the clock, and the moves that led to it."""
+    """A draft, and what it takes by the clock."""
 
     draft: Draft
     ns: int
-    labels: tuple[str, ...]
 
 
 class Annealing:
@@ -53,12 +52,12 @@ class Annealing:
         ns = self._clock.time_ns(start)
         if ns is None:
             return
-        here = lowest = told = Step(start, ns, ())
+        here = lowest = told = Step(start, ns)
         moves = self._near.drawn(start, self._draw)
         for done in range(looks):
             if self._late():
                 break
-            made = self._made(here, moves)
+            made = self._made(moves)
             heat = HOT * (COLD / HOT) ** (done / looks)
             if made is None or self._draw.random() >= math.exp(min(0.0, math.log(here.ns / made.ns) / heat)):
                 continue
@@ -73,11 +72,11 @@ class Annealing:
         if lowest is not told:
             yield lowest
 
-    def _made(self, here: Step, moves: Iterator[tuple[str, Draft]]) -> Step | None:
+    def _made(self, moves: Iterator[tuple[str, Draft]]) -> Step | None:
         """A neighbour that the clock shows; None where it does not fit in memory, or there is none."""
-        for _, (label, draft) in zip(range(TRIED), moves, strict=False):
+        for _, (_, draft) in zip(range(TRIED), moves, strict=False):
             if self._drafting.possible(draft) and self._clock.shows(draft):
                 self._looked()
                 ns = self._clock.time_ns(draft)
-                return None if ns is None else Step(draft, ns, (*here.labels, label))
+                return None if ns is None else Step(draft, ns)
         return None

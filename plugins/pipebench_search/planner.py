@@ -6,14 +6,15 @@ from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
 from pipebench.hooks.context import Context, DeadlineReached
-from pipebench_search.descent import TIME_IS_OVER, LocalSearch
+from pipebench_search.descent import LocalSearch
 from pipebench_search.every_draft import is_small
+from pipebench_search.incumbent import TIME_IS_OVER
 from pipebench_search.plugin import SearchOptions
 from pipebench_search.score import Scorer
 
 
 def plan(problem: Problem, context: Context) -> PlanResult:
-    """Local search from the plans that were handed over and from even stages; the best plan with its order.
+    """Local search and annealing from plans that were handed over and rows of stages; the best plan, in its order.
 
     It ends when the gap to the proven bound is reached, after so many plans as the options say, or with the time.
     Of equal seeds and a number of plans it is the same from run to run.
@@ -31,8 +32,8 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     bound = time_bound(problem)
     search = LocalSearch(context, Scorer(problem, context, is_small(problem)), bound.ns, options)
     search.run(list(context.seeds))
-    if search.best is None:
-        if search.ended == TIME_IS_OVER:
+    if search.known.best is None:
+        if search.known.ended == TIME_IS_OVER:
             raise DeadlineReached("the time limit was reached")
         raise InfeasibleProblem("local-search: none of the plans that it starts from fits")
-    return search.result()
+    return search.known.result()

@@ -16,7 +16,7 @@ from pipebench.domain.result import PlanResult
 from pipebench.hooks.context import Context, DeadlineReached
 from pipebench.simulation.metrics import metrics
 from pipebench.simulation.simulate import simulate
-from pipebench_search import descent, every_draft
+from pipebench_search import every_draft, incumbent
 from pipebench_search.draft import Drafting
 from pipebench_search.every_draft import EveryDraft
 from pipebench_search.guess import Guesses
@@ -99,9 +99,9 @@ def test_where_memory_is_tight_it_beats_annealing() -> None:
     assert nanoseconds(found(tight(3, "async"), context(steps=30))) <= 23_424_936
 
 
-def test_where_memory_is_tight_and_updates_wait_it_comes_near_annealing() -> None:
-    """14 s of annealing found 22 897 485 ns; before memory was looked at, the search found 29 683 213."""
-    assert nanoseconds(found(tight(4, "sync"), context(steps=5))) <= 1.08 * 22_897_485
+def test_where_memory_is_tight_and_updates_wait_it_beats_annealing() -> None:
+    """14 s of annealing found 22 897 485 ns, by the simulator; descents alone find 23 602 835."""
+    assert nanoseconds(found(tight(4, "sync"), context(steps=20))) <= 22_897_485
 
 
 def test_what_lacks_memory_by_the_estimate_has_no_order() -> None:
@@ -218,7 +218,7 @@ class Clock:
 
 def test_no_plan_is_scored_beyond_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, within = Clock(), context(steps=0)
-    monkeypatch.setattr(descent, "time", clock)
+    monkeypatch.setattr(incumbent, "time", clock)
     scored_at: list[float] = []
     score = Scorer.score
 

@@ -1,0 +1,164 @@
+"""The best plan that a search knows, what the search has spent, and when it ends."""
+
+import time
+from collections import Counter
+from dataclasses import dataclass
+
+from pipebench.algorithms.planning import idle_devices
+from pipebench.costs.quantise import NS_PER_S
+from pipebench.documents.units import quantity
+from pipebench.domain.plan import Plan
+from pipebench.domain.result import PlanResult
+from pipebench.hooks.context import Context
+from pipebench_search.draft import Draft
+from pipebench_search.plugin import SearchOptions
+from pipebench_search.score import Scored, Scorer
+
+LOOKS = 32
+"""So many looks of the clock count as a plan that was scored."""
+TIME_IS_OVER = "the time is over"
+LEAST_MARGIN_S = 0.3
+"""Before the deadline; more where scoring a plan takes long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A scored plan with its draft, who made the plan that it comes from, and the moves since."""
+
+    scored: Scored
+    draft: Draft | None
+    source: str
+    moves: tuple[str, ...] = ()
+
+
+class Incumbent:
+    """Of one search. bound_ns: the proven bound. options: when it ends.
+
+    best: the fastest plan. first: the one that the search began with. ended: why it ended, '' before.
+    patient: while every plan is looked at: that nothing better comes is no reason to end.
+    """
+
+    def __init__(self, context: Context, scorer: Scorer, bound_ns: int, options: SearchOptions) -> None:
+        self._context, self._scorer = context, scorer
+        self._bound_ns, self._gap, self._stall = bound_ns, options.gap, options.stall
+        self._steps = options.steps * len(scorer.model.graph.operators)
+        self._scored = self._looks = 0
+        self._improved_at = self._longest_s = 0.0
+        self._began_s = self._told_s = time.monotonic()
+        self.patient = False
+        self.best: Candidate | None = None
+        self.first: Candidate | None = None
+        self.ended = ""
+
+    def note(self, candidate: Candidate) -> None:
+        """A scored plan: it may be the best."""
+        if self.best is None or candidate.scored.rank < self.best.scored.rank:
+            self.best, self._improved_at = candidate, self.spent
+            self._context.offer(self.result())
+            self._tell()
+
+    def look(self) -> None:
+        """One more look of the clock."""
+        self._looks += 1
+        self._context.count("neighbours")
+        if self._looks % LOOKS == 0 and time.monotonic() - self._told_s >= 1.0:
+            self._tell()
+
+    def score(self, plan: Plan, below: tuple[bool, int] | None, kept: bool = False) -> Scored | None:
+        """As `Scorer.score`; it is counted."""
+        began_s = time.monotonic()
+        scored = self._scorer.score(plan, below, kept)
+        self._scored += 1
+        ended_s = time.monotonic()
+        self._longest_s = max(self._longest_s, ended_s - began_s)
+        if ended_s - self._told_s >= 1.0:
+            self._tell()
+        return scored
+
+    @property
+    def spent(self) -> float:
+        """Plans that were scored, and the looks of the clock in such plans."""
+        return self._scored + self._looks / LOOKS
+
+    def late(self) -> bool:
+        """Whether there is no time to score one more plan."""
+        deadline_s = self._context.deadline_s
+        if deadline_s is None:
+            return False
+        return time.monotonic() >= deadline_s - LEAST_MARGIN_S - 2.0 * self._longest_s
+
+    def over(self) -> bool:
+        """Whether the gap, the number of plans or the time ends the search."""
+        if self.best is not None and self.best.scored.ns <= self._bound_ns * (1.0 + self._gap):
+            at_bound = self.best.scored.ns <= self._bound_ns
+            self.ended = "the bound is reached" if at_bound else f"the gap of {self._gap:.2%} is reached"
+        elif self._steps and self.spent >= self._steps:
+            self.ended = f"{self._steps} plans were scored"
+        elif self._given_up():
+            self.ended = f"local optimum, {quantity(self._stall, 'plan')} brought no better one"
+        elif self.late():
+            self.ended = TIME_IS_OVER
+        return bool(self.ended)
+
+    def _given_up(self) -> bool:
+        """Whether many plans have brought no better one; while all are looked at, that is no reason to end."""
+        known = self.best is not None and not self.patient
+        return known and 0 < self._stall <= self.spent - self._improved_at
+
+    def left(self, looks: int, look_s: float, share: float) -> int:
+        """So many looks, or fewer where less work or time is left. look_s: of a look. share: of what is left."""
+        most = float(looks)
+        if self._steps:
+            most = min(most, share * (self._steps - self.spent) * LOOKS)
+        if self._context.deadline_s is not None:
+            left_s = self._context.deadline_s - LEAST_MARGIN_S - time.monotonic()
+            most = min(most, share * left_s / max(look_s, 1e-6))
+        return max(1, int(most))
+
+    def _tell(self) -> None:
+        """Progress as solvers show it: incumbent, bound, gap."""
+        if self.best is None:
+            return
+        self._told_s = now_s = time.monotonic()
+        best_ns, deadline_s = self.best.scored.ns, self._context.deadline_s
+        done = self.spent / self._steps if self._steps else 0.0
+        if deadline_s is not None:
+            done = max(done, (now_s - self._began_s) / max(deadline_s - self._began_s, 1e-9))
+        self._context.report(min(done, 1.0), self.line(best_ns))
+
+    def line(self, best_ns: int) -> str:
+        """Incumbent, bound and gap in words."""
+        samples = self._scorer.problem.mini_batch / (best_ns / 1e9) if best_ns else 0.0
+        gap = f"{best_ns / self._bound_ns - 1:.2%}" if self._bound_ns else "-"
+        known = f"best {samples:.5g} samples/s ({best_ns / 1e9:.4g} s), bound {self._bound_ns / 1e9:.4g} s"
+        return f"{known}, gap {gap}, {quantity(self._scored, 'plan')}"
+
+    def result(self) -> PlanResult:
+        """The best plan so far, and how it came about."""
+        assert self.best is not None
+        best = self.best.scored
+        return PlanResult(
+            plan=best.plan,
+            schedule=best.schedule,
+            scheduler=best.scheduler,
+            claimed_s=best.ns / NS_PER_S,
+            termination="limit" if self.ended == TIME_IS_OVER else "heuristic",
+            notices=(*self._account(), *idle_devices(self._scorer.problem, best.plan)),
+        )
+
+    def _account(self) -> tuple[str, ...]:
+        """Lines for the row: whose plan it began with, what the search gained, why it ended."""
+        assert self.best is not None
+        first, best = (self.first or self.best).scored, self.best.scored
+        lines = [f"search ended: {self.ended or 'before its time'}; {self.line(best.ns)}"]
+        if best.rank < first.rank:
+            counted = Counter(self.best.moves)
+            moves = ", ".join(f"{label} x {n}" if n > 1 else label for label, n in sorted(counted.items()))
+            gain = f"{1 - best.ns / first.ns:.2%} less time" if best.ns < first.ns else "inside the reserve"
+            of = f"of {self.best.source}" if self.best.source else ""
+            source = (self.first or self.best).source
+            lines.append(f"search improved on {source} ({first.ns / 1e9:.4g} s): {gain}")
+            lines.append(f"its plan comes from that {of} by: {moves or 'another order of its tasks'}")
+        else:
+            lines.append(f"search found nothing better than the plan of {self.best.source}")
+        return tuple(lines)
