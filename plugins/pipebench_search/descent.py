@@ -91,8 +91,8 @@ class LocalSearch:
     def run(self, seeds: list[tuple[str, Plan]]) -> None:
         """Search until something ends it; `ended` says what. seeds: name of the planner, and its plan.
 
-        First descents; then every plan of a small problem. Of others cycles of annealing, and where they find
-        nothing better, random moves and descents in turn.
+        Descents, the first before a cycle of annealing; then every plan of a small problem. Of others more cycles,
+        and where they find nothing better, random moves and descents in turn.
         """
         found = self._start(seeds)
         self.known.first = self.known.best

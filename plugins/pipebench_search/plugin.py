@@ -18,7 +18,8 @@ class SearchOptions(Value, frozen=True, kw_only=True):
     """Options of the planner `local-search`.
 
     - gap: end when the time of the best plan is within this share of the proven bound.
-    - steps: end after so many plans were scored for each operator of the problem; 0: any number.
+    - steps: end after so many plans were scored for each operator of the problem; 0: any number. 32 looks of the
+      clock count as one.
     - stall: end after so many plans without a better one; 0: never.
     """
 
