@@ -36,6 +36,7 @@ def drawn_tables(draw: Callable[..., int]) -> Tables:
         workspace=draw(few),  # type: ignore[arg-type]
         held=[draw(small) for _ in range(min(lanes, stages))],
         limits=[(10 + draw(small), 40) for _ in range(min(lanes, stages))],
+        link_mode=draw(st.sampled_from(["delay", "half", "full"])),  # type: ignore[arg-type]
     )
 
 
@@ -43,7 +44,7 @@ Ends = dict[tuple[str, int, int], int]
 
 
 def plain(tables: Tables, caps: list[int], split: bool) -> tuple[list[Order], int, list[int]]:
-    """Orders of lanes, when all has ended, and the peak of each lane."""
+    """Orders of lanes, when all has ended, and the peak of each lane. A link carries what is ready in turn."""
     back = "I" if split else "B"
     whole = {"F": tables.forward, back: tables.backward, "W": tables.weight}
     if split:
@@ -51,6 +52,8 @@ def plain(tables: Tables, caps: list[int], split: bool) -> tuple[list[Order], in
     kinds = [back, "F", *(["W"] if split else [])]
     left = [(kind, stage) for kind in kinds for stage in range(len(caps)) for _ in range(tables.count)]
     ended: Ends = {}
+    arrived: dict[tuple[str, int, int, int], int] = {}
+    taken: dict[tuple[int, ...], int] = {}
     lanes: list[Order] = [[] for _ in tables.held]
     free, used, peak = [0] * len(lanes), list(tables.held), list(tables.held)
 
@@ -60,17 +63,26 @@ def plain(tables: Tables, caps: list[int], split: bool) -> tuple[list[Order], in
     def start(kind: str, stage: int) -> tuple[int, int, int, int] | None:
         number = ran(kind, stage)
         neighbours = {"F": tables.before, back: tables.after}.get(kind, [[]] * len(caps))[stage]
-        waits = [((kind, other, number), ns) for other, ns in neighbours]
+        waits = [(kind, other, number) for other, _ in neighbours]
         if kind == "F" and number - ran(kinds[-1] if split else back, stage) >= caps[stage]:
             return None
         if kind == back:
-            waits.append((("F", stage, number), -(10**9)))
+            waits.append(("F", stage, number))
         if kind == "W":
-            waits.append(((back, stage, number), -(10**9)))
-        if any(task not in ended for task, _ in waits):
+            waits.append((back, stage, number))
+        if any(task not in ended for task in waits):
             return None
-        at = max([free[tables.lane_of[stage]], *(ended[task] + ns for task, ns in waits)])
+        there = [arrived[kind, other, stage, number] for other, _ in neighbours]
+        at = max([free[tables.lane_of[stage]], *there])
         return at, [back, "F", "W"].index(kind), number, -stage
+
+    def sent(sender: int, reader: int, at: int, ns: int) -> int:
+        ends = [tables.lane_of[sender], tables.lane_of[reader]]
+        if tables.link_mode == "delay" or ends[0] == ends[1]:
+            return at + ns
+        link = tuple(ends if tables.link_mode == "full" else sorted(ends))
+        taken[link] = max(at, taken.get(link, 0)) + ns
+        return taken[link]
 
     while left:
         possible = [(when, *each) for each in set(left) if (when := start(*each)) is not None]
@@ -78,6 +90,10 @@ def plain(tables: Tables, caps: list[int], split: bool) -> tuple[list[Order], in
         lane = tables.lane_of[stage]
         ended[kind, stage, number] = free[lane] = at + whole[kind][stage]
         left.remove((kind, stage))
+        for reader, each in enumerate({"F": tables.before, back: tables.after}.get(kind, [])):
+            for sender, ns in each:
+                if sender == stage:
+                    arrived[kind, stage, reader, number] = sent(stage, reader, free[lane], ns)
         lanes[lane].append((kind, stage, number))
         released = ran("W" if split else back, stage)
         live = ran("F", stage) - released

@@ -8,9 +8,12 @@ from pipebench_search.annealing import CLEARLY, Annealing
 from pipebench_search.clock import Clock
 from pipebench_search.draft import Draft, Drafting
 from pipebench_search.guess import Guesses
+from pipebench_search.incumbent import LOOKS, Incumbent
 from pipebench_search.moves import Neighbourhood
-from pipebench_search.score import CachedCosts
+from pipebench_search.plugin import SearchOptions
+from pipebench_search.score import CachedCosts, Scorer
 from tests.builders import chain_problem, cluster
+from tests.plugins.search.test_search import context
 
 UNEVEN = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8]
 
@@ -77,3 +80,14 @@ def test_the_same_random_numbers_find_the_same() -> None:
     plans = [[run.drafting.plan_of(draft) for draft, _ in run.cycle(300)] for run in (one, other)]
     assert plans[0] == plans[1]
     assert plans[0]
+
+
+def test_looks_of_the_clock_count_as_plans_that_were_scored() -> None:
+    """So that a search that only looks ends, too."""
+    problem = chain()
+    known = Incumbent(context(), Scorer(problem, context()), 1, SearchOptions(steps=1))
+    for _ in range(LOOKS * len(UNEVEN)):
+        assert not known.over()
+        known.look()
+    assert known.spent == len(UNEVEN)
+    assert known.over()

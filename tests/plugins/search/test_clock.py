@@ -27,7 +27,7 @@ def test_its_tables_are_those_of_the_plan(number: int) -> None:
     clock, drafting, near, model = clock_of(problem)
     draw = random.Random(number)
     seeds = [seed for seed in near.seeds() if drafting.possible(seed)]
-    compared = 0
+    compared = chained = 0
     for _ in range(10):
         here = draw.choice(seeds)
         for _ in range(25):
@@ -39,4 +39,6 @@ def test_its_tables_are_those_of_the_plan(number: int) -> None:
             count = problem.mini_batch // here.copies // here.parts[0].micro_batch
             assert clock.tables(here) == Tables.of(model, plan, count, links=True)
             compared += 1
+            chained += here.chained
     assert compared >= 20
+    assert chained >= 1
