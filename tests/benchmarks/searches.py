@@ -17,6 +17,7 @@ import numpy as np
 from pipebench.algorithms.chains.chain import build_chain
 from pipebench.algorithms.chains.contiguous import StageRange, contiguous_optimum, least_memory, longest_period
 from pipebench.algorithms.graph_orders import linearise
+from pipebench.algorithms.greedy_order import GreedyOrder, Tables
 from pipebench.costs.model import CostModel
 from pipebench.domain.problem import Pins, Problem, RegimeMode
 from pipebench.simulation.simulate import simulate
@@ -152,6 +153,14 @@ def simulator() -> Work:
     return lambda: simulate(problem, plan, schedule).total_ns
 
 
+def greedy() -> Work:
+    """Two orders of a chain of 16 stages."""
+    problem = chain(16, 16, mode="sync", mini_batch=32)
+    plan = stages_plan([[stage] for stage in range(16)])
+    tables = Tables.of(CostModel(problem), plan, 32, links=True)
+    return lambda: [GreedyOrder(tables, tables.follow, split).makespan_ns for split in (False, True)]
+
+
 SEARCHES: dict[str, Callable[[], Work]] = {
     "madpipe: labels": madpipe_labels,
     "madpipe: pattern": madpipe_pattern,
@@ -168,6 +177,7 @@ SEARCHES: dict[str, Callable[[], Work]] = {
     ),
     "rannc: stages": rannc_stages,
     "simulator": simulator,
+    "greedy": greedy,
 }
 """What compiled kernels do; PaSE's is numpy and has a plain statement of its own."""
 

@@ -44,6 +44,7 @@ LEAST = {
     "alpa": 20,
     "rannc: stages": 100,
     "simulator": 60,
+    "greedy": 45,
 }
 """How many times faster at least: half of what was seen. Whole planners hold Python that stays Python."""
 
