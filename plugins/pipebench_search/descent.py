@@ -28,8 +28,11 @@ STARTS = 4
 """Plans from which descents start before random moves do: the best, and the best of other shapes."""
 BATCH = 48
 """Neighbours that the clock looks at before the fastest of them is scored."""
-CYCLE, LONGEST = 4000, 64_000
-"""Neighbours that the clock looks at in the first cycle of annealing, each has twice as many; and the most."""
+CYCLE, MOST_IN_CYCLE, DOUBLED = 100, 4000, 4
+"""Neighbours that the clock looks at in the first cycle of annealing: so many for each operator, and at most. Each
+has twice as many as the one before, so many times."""
+IN_VAIN = 5
+"""After so many cycles without a better plan there are no more."""
 WALKED = 0.5
 """Where a cycle finds nothing better, random moves and descents get this multiple of what it spent."""
 WITH_MOVES = 1.5
@@ -86,7 +89,7 @@ class LocalSearch:
             looked=self.known.look,
         )
         self._seen: set[Draft] = set()
-        self._cycles, self._look_s = 0, 0.0
+        self._cycles, self._in_vain, self._look_s = 0, 0, 0.0
 
     def run(self, seeds: list[tuple[str, Plan]]) -> None:
         """Search until something ends it; `ended` says what. seeds: name of the planner, and its plan.
@@ -157,13 +160,13 @@ class LocalSearch:
                 return
             base = optima[0] if self._random.random() < 0.6 else self._random.choice(optima)
             kicked = self._kicked(base)
-            if kicked is not None:
-                fruitless = 0
-                optima.append(self._descend(kicked))
-            else:
+            if kicked is None:
                 fruitless += 1
                 if fruitless > 50:
                     self.known.ended = "no move leads to a plan that was not looked at"
+                continue
+            fruitless = 0
+            optima.append(self._descend(kicked))
             if self.known.spent >= until:
                 return
 
@@ -173,12 +176,14 @@ class LocalSearch:
         In turn from the plan that the search began with and from the best. share: of what is left, at most.
         """
         start = self.known.first if self._cycles % 2 == 0 else self.known.best
-        if start is None or self.known.over() or not self._by_the_clock(start):
+        if self._in_vain >= IN_VAIN or start is None or self.known.over() or not self._by_the_clock(start):
             return
         self._look_s = self._look_s or self._look_s_of(start)
-        looks = self.known.left(min(CYCLE << self._cycles, LONGEST), self._look_s, share)
-        began_s = time.monotonic()
+        first = min(CYCLE * len(self._near.work), MOST_IN_CYCLE)
+        looks = self.known.left(first << min(self._cycles, DOUBLED), self._look_s, share)
+        began_s, best = time.monotonic(), self.known.best
         found = self._annealed(start, looks)
+        self._in_vain = self._in_vain + 1 if self.known.best is best else 0
         self._cycles, self._look_s = self._cycles + 1, (time.monotonic() - began_s) / looks
         if found is not None and not self.known.over():
             self._descend(found)
