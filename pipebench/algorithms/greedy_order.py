@@ -177,11 +177,11 @@ def together(one: tuple[int, int], other: tuple[int, int], link_mode: LinkMode) 
     return one[0] + other[0], one[1] + other[1]
 
 
-def numbers_in_flight(tables: Tables, most: int) -> list[list[int]]:
+def numbers_in_flight(tables: Tables, most: int) -> tuple[list[list[int]], list[list[int]]]:
     """Micro-batches in flight of each stage that are worth a try, `most` at most, none twice.
 
-    As many as stages follow, one more, twice as many, any number, half as many, one; and where the first do not
-    fit in memory, what does.
+    Whatever memory there is: as many as stages follow, one more, twice as many, any number, half as many, one. And
+    where the first do not fit in memory, what does, the fewer first.
     """
     follow = tables.follow
     caps = [
@@ -192,9 +192,11 @@ def numbers_in_flight(tables: Tables, most: int) -> list[list[int]]:
         [-(-number // 2) for number in follow],
         [1] * len(follow),
     ]
-    if not _fit(tables, [min(number, most) for number in follow]):
-        caps += _as_memory_allows(tables)
-    return [list(each) for each in dict.fromkeys(tuple(min(number, most) for number in each) for each in caps)]
+    free = dict.fromkeys(tuple(min(number, most) for number in each) for each in caps)
+    if _fit(tables, [min(number, most) for number in follow]):
+        return [list(each) for each in free], []
+    held = dict.fromkeys(tuple(min(number, most) for number in each) for each in _as_memory_allows(tables))
+    return [list(each) for each in free], [list(each) for each in held if each not in free]
 
 
 def _fit(tables: Tables, caps: list[int]) -> bool:

@@ -52,8 +52,9 @@ def schedule(problem: Problem, plan: Plan, context: Context) -> FiniteSchedule:
 
 def _tried(tables: Tables, most: int) -> list[tuple[list[int], bool]]:
     """Micro-batches in flight of each stage, and whether backwards are split."""
-    caps = numbers_in_flight(tables, most)
-    return [(each, split) for split in ((False, True) if any(tables.weight) else (False,)) for each in caps]
+    free, held = numbers_in_flight(tables, most)
+    splits = (False, True) if any(tables.weight) else (False,)
+    return [(each, split) for split in splits for each in (*free, *held)]
 
 
 def most_live(live: float, devices: int) -> int:

@@ -59,7 +59,7 @@ class Annealing:
                 break
             made = self._made(moves)
             heat = HOT * (COLD / HOT) ** (done / looks)
-            if made is None or self._draw.random() >= math.exp(min(0.0, math.log(here.ns / made.ns) / heat)):
+            if made is None or self._draw.random() >= _chance(here.ns, made.ns, heat):
                 continue
             if not self._permitted(made.draft):
                 continue
@@ -80,3 +80,8 @@ class Annealing:
                 ns = self._clock.time_ns(draft)
                 return None if ns is None else Step(draft, ns)
         return None
+
+
+def _chance(here_ns: int, made_ns: int, heat: float) -> float:
+    """Of going on to a draft; 1 where it is no slower. What takes no time counts as 1 ns."""
+    return math.exp(min(0.0, math.log(max(1, here_ns) / max(1, made_ns)) / heat))

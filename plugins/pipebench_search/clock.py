@@ -17,8 +17,6 @@ MOST_LOOKED_AT = 2**18
 """Stages looked at in all orders of a draft."""
 ORDERS = 4
 """Orders of a draft."""
-UNLIMITED = 6
-"""Numbers in flight that do not depend on memory; those that do stand behind them, and are tried first."""
 Waits = dict[tuple[int, int], tuple[int, int]]
 """By pair of stages the ns of messages there and back."""
 
@@ -132,7 +130,7 @@ class Clock:
 
 
 def _tried(tables: Tables) -> list[tuple[list[int], bool]]:
-    """Orders, those first that were mostly the best: split backwards, and what memory allows."""
-    caps = numbers_in_flight(tables, tables.count)
-    first = [*caps[: UNLIMITED - 1 : -1], *caps[:UNLIMITED]]
-    return [(each, split) for split in ((True, False) if any(tables.weight) else (False,)) for each in first]
+    """Orders, those first that were mostly the best: split backwards, and what memory allows, the more first."""
+    free, held = numbers_in_flight(tables, tables.count)
+    splits = (True, False) if any(tables.weight) else (False,)
+    return [(each, split) for split in splits for each in (*reversed(held), *free)]

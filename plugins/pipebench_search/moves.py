@@ -109,15 +109,17 @@ class Neighbourhood:
             load[home[op]] += self.work[op]
         return {op: home[op] for op in self._topological}
 
+    def _read_from(self, draft: Draft) -> set[tuple[int, int]]:
+        """Pairs of stages of which the second reads from the first."""
+        home = {op: at for at, part in enumerate(draft.parts) for op in part.operators}
+        return {(home[op], home[b]) for op in home for b in self._after[op] if b in home and home[b] != home[op]}
+
     def _cut_places(self, draft: Draft) -> list[Place]:
         """Pairs of stages of which one reads from the other, each way round: from which, to which."""
-        home = {op: at for at, part in enumerate(draft.parts) for op in part.operators}
-        pairs = sorted(
-            {(home[op], home[b]) for op in home for b in self._after[op] if b in home and home[b] != home[op]}
-        )
+        pairs = self._read_from(draft)
         if draft.chained or draft.routing == "relay":
-            pairs = sorted({*pairs, *pairwise(range(len(draft.parts)))})
-        return [place for one, other in pairs for place in ((one, other, 0), (other, one, 1))]
+            pairs |= set(pairwise(range(len(draft.parts))))
+        return [place for one, other in sorted(pairs) for place in ((one, other, 0), (other, one, 1))]
 
     def _cuts_at(self, draft: Draft, place: Place) -> Iterator[Move]:
         """Operators from a stage to the one that reads from it, or back."""
@@ -266,13 +268,7 @@ class Neighbourhood:
                 yield "replicas' mode", draft.with_part(at, replace(part, replicas=other))
 
     def _join_places(self, draft: Draft) -> list[Place]:
-        home = {op: at for at, part in enumerate(draft.parts) for op in part.operators}
-        pairs = {
-            (min(home[op], home[b]), max(home[op], home[b]))
-            for op in home
-            for b in self._after[op]
-            if b in home and home[b] != home[op]
-        }
+        pairs = {(min(pair), max(pair)) for pair in self._read_from(draft)}
         return sorted(pairs | set(pairwise(range(len(draft.parts)))))
 
     def _joins_at(self, draft: Draft, place: Place) -> Iterator[Move]:

@@ -29,8 +29,6 @@ FEW_TASKS = 48
 TREE = "finite-bnb"
 FEW_NODES = 500
 """Of the search for the best order of a plan that may not be looked at again."""
-
-
 LINKED = "greedy[links=yes]"
 """Greedy orders whose messages wait for links, as the clock has them."""
 

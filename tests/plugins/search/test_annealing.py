@@ -63,6 +63,13 @@ def test_what_it_hands_on_is_ever_faster_by_the_clock() -> None:
     assert max(steps[:-1], default=0.0) < CLEARLY
 
 
+def test_what_takes_no_time_is_no_error() -> None:
+    """Messages alone take some: on one device nothing does."""
+    problem = chain_problem([0] * 8, [0] * 8, cluster(4), activations=[0, *[9] * 7, 0], mode="sync", mini_batch=8)
+    run = Run(problem)
+    assert run.cycle(400)[-1][1] == 0
+
+
 def test_it_goes_nowhere_where_nothing_is_permitted() -> None:
     run = Run(chain())
     assert run.cycle(200, permitted=False) == []
