@@ -24,7 +24,9 @@ Order = list[tuple[str, int, int]]
 BACK, AHEAD, WEIGHT = range(3)
 """Kinds of tasks: a backward or an input gradient, a forward, a weight gradient. The smaller number goes first."""
 WAITS, STALE = -1, -2
-"""Instead of an instant."""
+"""Instead of an instant, or of a kind of task."""
+ANY = 2**62
+"""A limit that nothing passes, in ns or bytes."""
 
 
 @dataclass(frozen=True)
@@ -165,9 +167,11 @@ class Tables:
         return here * len(self.held) + there
 
     def durations(self, split: bool) -> IntArray:
-        """Ns of the tasks of each kind, shape (3, stages). split: a backward is without its weight gradient."""
+        """Ns of the tasks of each kind, shape (kinds, stages). split: weight gradients are tasks of their own."""
+        if not split:
+            return np.array([self.backward, self.forward], np.int64)
         back = [whole - part for whole, part in zip(self.backward, self.weight, strict=True)]
-        return np.array([back if split else self.backward, self.forward, self.weight], np.int64)
+        return np.array([back, self.forward, self.weight], np.int64)
 
 
 def together(one: tuple[int, int], other: tuple[int, int], link_mode: LinkMode) -> tuple[int, int]:
@@ -276,24 +280,22 @@ class GreedyOrder:
     def __init__(self, tables: Tables, caps: list[int], split: bool) -> None:
         self._tables, self._split = tables, split
         stages, count, kinds = len(tables.forward), tables.count, 3 if split else 2
+        lanes = len(tables.held)
         self._tasks = np.zeros((kinds * stages * count, 3), np.int64)
-        self._free = np.zeros(len(tables.held), np.int64)
+        self._free = np.zeros(lanes, np.int64)
         peak = np.array(tables.held, np.int64)
-        waits = tables.waits
-        ran = _run(
+        ran = run(
             self._tasks,
             self._free,
-            peak.copy(),
             peak,
-            np.zeros((kinds, stages), np.int64),
-            np.full((kinds, stages), STALE, np.int64),
-            np.zeros((len(waits.rows), count), np.int64),
-            np.zeros(len(tables.held) ** 2, np.int64),
+            np.full(lanes, ANY, np.int64),
+            ANY,
+            count,
             np.array(caps, np.int64),
             tables.durations(split),
             tables.lanes,
             tables.memory,
-            *waits,
+            *tables.waits,
         )
         if ran < len(self._tasks):  # the oldest micro-batch could go on
             raise UnsupportedProblem("the stages of this plan wait for each other in a circle")
@@ -329,15 +331,13 @@ class GreedyOrder:
 
 
 @kernel
-def _run(
+def run(
     tasks: IntArray,
     free: IntArray,
-    used: IntArray,
     peak: IntArray,
-    done: IntArray,
-    starts: IntArray,
-    arrived: IntArray,
-    link_free: IntArray,
+    most_bytes: IntArray,
+    most_ns: int,
+    count: int,
     caps: IntArray,
     duration: IntArray,
     lane_of: IntArray,
@@ -347,57 +347,85 @@ def _run(
     sent_first: IntArray,
     sent: IntArray,
 ) -> int:
-    """Fill `tasks` with (kind, stage, micro-batch) in the order in which they start; return how many there are.
+    """Run `count` micro-batches greedily; return how many tasks ran: fewer than there are where a limit is passed.
 
     Of all that can start first the smaller kind goes first, then the smaller micro-batch, then the later stage.
-    used, peak: bytes by lane, without micro-batches at first. done: how many have run, by kind and stage. starts:
-    when the next one of each could start; WAITS for tasks that have not run, STALE: it is to be found out again.
-    arrived: by row and micro-batch when the message is there. link_free: by link. The rest: `Waits`.
+    tasks: (kind, stage, micro-batch) in the order in which they start; not written where it has no rows.
+    free: by lane, when its last task ends. peak: bytes by lane; without micro-batches at first. most_bytes: by
+    lane. most_ns: of the end of each task that must follow. duration: shape (kinds, stages). The rest: `Waits`.
     """
-    kinds, stages = done.shape
-    count = arrived.shape[1]
+    kinds, stages = duration.shape
     releases = WEIGHT if kinds > WEIGHT else BACK
-    for turn in range(len(tasks)):
-        kind, stage, start, number = -1, -1, 0, 0
+    lanes = len(free)
+    hosted, lane_first = _hosted(lane_of, lanes)
+    used, left = peak.copy(), np.zeros(lanes, np.int64)
+    for at in range(stages):
         for each in range(kinds):
-            for at in range(stages - 1, -1, -1):
-                ran = done[each, at]
-                if starts[each, at] == STALE:
-                    ready = WAITS
-                    if ran < count and (
-                        (each == AHEAD and ran - done[releases, at] < caps[at])
-                        or (each == BACK and ran < done[AHEAD, at])
-                        or (each == WEIGHT and ran < done[BACK, at])
-                    ):
-                        ready = free[lane_of[at]]
+            left[lane_of[at]] += count * duration[each, at]
+    done = np.zeros((kinds, stages), np.int64)
+    arrived = np.zeros((len(rows), count), np.int64)
+    link_free = np.zeros(lanes * lanes, np.int64)
+    # What each lane would run next: kind (STALE: to be found out again, WAITS: nothing), stage and start.
+    next_kind = np.full(lanes, STALE, np.int64)
+    next_stage, next_start = np.zeros(lanes, np.int64), np.zeros(lanes, np.int64)
+    total: int = kinds * stages * count
+    for turn in range(total):
+        lane, kind, stage, start, number = -1, -1, -1, 0, 0
+        for here in range(lanes):
+            if next_kind[here] == STALE:
+                next_kind[here] = WAITS
+                for each in range(kinds):
+                    for place in range(lane_first[here], lane_first[here + 1]):
+                        at = hosted[place]
+                        ran = done[each, at]
+                        if (
+                            ran == count
+                            or (each == AHEAD and ran - done[releases, at] >= caps[at])
+                            or (each == BACK and ran >= done[AHEAD, at])
+                            or (each == WEIGHT and ran >= done[BACK, at])
+                        ):
+                            continue
+                        ready = free[here]
                         if each != WEIGHT:
                             for row in range(first[each, at], first[each, at + 1]):
                                 if done[each, rows[row, 0]] <= ran:
                                     ready = WAITS
                                     break
                                 ready = max(ready, arrived[row, ran])
-                    starts[each, at] = ready
-                ready = starts[each, at]
-                if ready != WAITS and (
-                    kind < 0 or ready < start or (ready == start and each == kind and ran < number)
-                ):
-                    kind, stage, start, number = each, at, ready, ran
-        if kind < 0:
+                        if ready == WAITS:
+                            continue
+                        chosen = next_kind[here]
+                        if (
+                            chosen == WAITS
+                            or ready < next_start[here]
+                            or (
+                                ready == next_start[here] and each == chosen and ran < done[each, next_stage[here]]
+                            )
+                        ):
+                            next_kind[here], next_stage[here], next_start[here] = each, at, ready
+            each = next_kind[here]
+            if each == WAITS:
+                continue
+            at, ready = next_stage[here], next_start[here]
+            ran = done[each, at]
+            if lane < 0 or ready < start or (ready == start and (each, ran, -at) < (kind, number, -stage)):
+                lane, kind, stage, start, number = here, each, at, ready, ran
+        if lane < 0:
             return turn
-        lane = lane_of[stage]
-        tasks[turn, 0], tasks[turn, 1], tasks[turn, 2] = kind, stage, number
+        if len(tasks):
+            tasks[turn, 0], tasks[turn, 1], tasks[turn, 2] = kind, stage, number
         free[lane] = start + duration[kind, stage]
+        left[lane] -= duration[kind, stage]
         done[kind, stage] += 1
         live = done[AHEAD, stage] - done[releases, stage]
         if kind == AHEAD:
             used[lane] += memory[0, stage] + (memory[1, stage] if live == 1 else 0)
         peak[lane] = max(peak[lane], used[lane] + memory[2, stage])
+        if free[lane] + left[lane] > most_ns or peak[lane] > most_bytes[lane]:
+            return turn
         if kind == releases:
             used[lane] -= memory[0, stage] + (memory[1, stage] if live == 0 else 0)
-        for each in range(kinds):
-            for at in range(stages):
-                if lane_of[at] == lane:
-                    starts[each, at] = STALE
+        next_kind[lane] = STALE
         if kind != WEIGHT:
             for place in range(sent_first[kind, stage], sent_first[kind, stage + 1]):
                 row = sent[place]
@@ -406,5 +434,20 @@ def _run(
                     there = max(there, link_free[link])
                     link_free[link] = there + rows[row, 1]
                 arrived[row, number] = there + rows[row, 1]
-                starts[kind, rows[row, 3]] = STALE
-    return len(tasks)
+                next_kind[lane_of[rows[row, 3]]] = STALE
+    return total
+
+
+@kernel
+def _hosted(lane_of: IntArray, lanes: int) -> tuple[IntArray, IntArray]:
+    """The stages of each lane, the later first, and the place of its first one."""
+    hosted, first = np.empty(len(lane_of), np.int64), np.zeros(lanes + 1, np.int64)
+    for at in range(len(lane_of)):
+        first[lane_of[at] + 1] += 1
+    for lane in range(lanes):
+        first[lane + 1] += first[lane]
+    free = first[:-1].copy()
+    for at in range(len(lane_of) - 1, -1, -1):
+        hosted[free[lane_of[at]]] = at
+        free[lane_of[at]] += 1
+    return hosted, first

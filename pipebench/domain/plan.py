@@ -1,6 +1,6 @@
 """Plan: stages on devices. Data edges are derived from the graph, never stored."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 from msgspec.structs import replace
@@ -185,7 +185,12 @@ class Plan(Value, frozen=True, kw_only=True):
 
     def without_in_flight(self) -> "Plan":
         """The same stages; how many micro-batches are in flight is left to the scheduler."""
-        return replace(self, stages=tuple(replace(stage, in_flight=0) for stage in self.stages))
+        return self.with_in_flight([0] * len(self.stages))
+
+    def with_in_flight(self, samples: Sequence[int]) -> "Plan":
+        """The same plan with so many samples in flight, by stage."""
+        stages = zip(self.stages, samples, strict=True)
+        return replace(self, stages=tuple(replace(stage, in_flight=number) for stage, number in stages))
 
     def pipeline_of(self, position: int) -> range:
         """The positions of all stages in the pipeline of the stage at `position`."""

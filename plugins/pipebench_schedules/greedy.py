@@ -22,8 +22,8 @@ def schedule(problem: Problem, plan: Plan, context: Context) -> FiniteSchedule:
     Of the tasks of a device that can start first, a backward goes before a forward and this before a weight
     gradient; of equal ones the smaller micro-batch and then the later stage. The orders differ in how many
     micro-batches a stage keeps in flight (as many as stages follow it, one more, twice as many, any number, half
-    as many, one; not more than `live` allows) and in whether weight gradients are tasks of their own, which fill
-    waits.
+    as many, one; not more than `live` allows or the plan declares) and in whether weight gradients are tasks of
+    their own, which fill waits. What the plan declares is tried first.
 
     The one with the smallest excess where none fits. Raises UnsupportedProblem where stages differ in micro-batch
     and where there are more tasks than can be listed.
@@ -39,7 +39,9 @@ def schedule(problem: Problem, plan: Plan, context: Context) -> FiniteSchedule:
             f"greedy looks at {MOST_LOOKED_AT} stages at most, this plan would take {looks}",
             "use a larger micro-batch or fewer stages",
         )
-    tried = _tried(tables, min(most, count))[: max(1, MOST_LOOKED_AT // (2 * looks))]
+    tried = _tried(tables, min(most, count), [stage.in_flight // stage.micro_batch for stage in plan.stages])[
+        : max(1, MOST_LOOKED_AT // (2 * looks))
+    ]
     context.count("orders", len(tried))
     best = min((GreedyOrder(tables, caps, split) for caps, split in tried), key=lambda order: order.rank)
     return FiniteSchedule(
@@ -50,11 +52,16 @@ def schedule(problem: Problem, plan: Plan, context: Context) -> FiniteSchedule:
     )
 
 
-def _tried(tables: Tables, most: int) -> list[tuple[list[int], bool]]:
-    """Micro-batches in flight of each stage, and whether backwards are split."""
+def _tried(tables: Tables, most: int, declared: list[int]) -> list[tuple[list[int], bool]]:
+    """Micro-batches in flight of each stage, and whether backwards are split. declared: by the plan; 0: any."""
     free, held = numbers_in_flight(tables, most)
     splits = (False, True) if any(tables.weight) else (False,)
-    return [(each, split) for split in splits for each in (*free, *held)]
+    tried = [(each, split) for split in splits for each in (*free, *held)]
+    if any(declared):
+        allowed = [min(most, own or most) for own in declared]
+        fewer = [([min(pair) for pair in zip(each, allowed, strict=True)], split) for each, split in tried]
+        tried = [*((allowed, split) for split in splits), *fewer]
+    return tried
 
 
 def most_live(live: float, devices: int) -> int:

@@ -50,6 +50,13 @@ class Clock:
             return None
         return ns if held < len(tables.limits[0]) else None
 
+    def numbers_in_flight(self, draft: Draft) -> list[list[int]]:
+        """Micro-batches in flight of each stage that are worth a try.
+
+        Raises PipebenchError where a stage has no times.
+        """
+        return [each for each, _ in _tried(self.tables(draft))]
+
     def tables(self, draft: Draft) -> Tables:
         """`Tables.of` the draft's plan, with links.
 

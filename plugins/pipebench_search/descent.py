@@ -1,17 +1,19 @@
-"""Local search: better neighbours as long as there are some; annealing, or a few random moves; and again."""
+"""Local search: annealing of stages in a row, descents to better neighbours, random moves; and again."""
 
 import random
 import time
 from collections.abc import Iterator
 
+from pipebench.costs.quantise import IntArray
 from pipebench.domain.plan import Plan
 from pipebench.hooks.context import Context
-from pipebench_search.annealing import Annealing
 from pipebench_search.clock import Clock
 from pipebench_search.draft import Draft, Drafting
 from pipebench_search.every_draft import EveryDraft
 from pipebench_search.guess import Guesses
-from pipebench_search.incumbent import Candidate, Incumbent
+from pipebench_search.incumbent import ROWS, Candidate, Incumbent
+from pipebench_search.line.annealing import Annealing
+from pipebench_search.line.tables import CAP, line_of
 from pipebench_search.moves import Neighbourhood
 from pipebench_search.pack import Near, Packing
 from pipebench_search.plugin import SearchOptions
@@ -25,20 +27,18 @@ OTHERS = 8
 KICK = (1, 4)
 """The fewest and the most random moves from one local optimum to the start of the next descent."""
 STARTS = 4
-"""Plans from which descents start before random moves do: the best, and the best of other shapes."""
+"""Plans from which annealing and descents start: the best, and the best of other shapes."""
 BATCH = 48
 """Neighbours that the clock looks at before the fastest of them is scored."""
-CYCLE, MOST_IN_CYCLE, DOUBLED = 100, 4000, 4
-"""Neighbours that the clock looks at in the first cycle of annealing: so many for each operator, and at most. Each
-has twice as many as the one before, so many times."""
+CYCLE, MOST_IN_CYCLE, DOUBLED = 300, 100_000, 4
+"""Rows of stages that the first cycles of annealing look at: so many for each operator, and at most. Later ones
+look at twice as many, so many times."""
 IN_VAIN = 5
 """After so many cycles without a better plan there are no more."""
 WALKED = 0.5
 """Where a cycle finds nothing better, random moves and descents get this multiple of what it spent."""
-WITH_MOVES = 1.5
-"""A look of the clock with its random move takes about so many times as long as the look."""
-NEARLY = 1.03
-"""What annealing finds is scored where the clock shows at most this share of the best time."""
+LOOK_S = 30e-6
+"""What a look at a row of stages may take, before one is known."""
 NEAR = 1.35
 """Random moves lead to plans whose estimate is within this factor of the best time."""
 SQUEEZED = 200
@@ -79,41 +79,38 @@ class LocalSearch:
         self._packing = Packing(scorer.model, self._drafting, self._near, self._guesses)
         self._every = EveryDraft(scorer.model, self._drafting, self._guesses, self._near.micro_batches)
         self._random = random.Random(context.seed)
-        self._annealing = Annealing(
-            self._clock,
-            self._drafting,
-            self._near,
-            self._random,
-            permitted=self._permitted,
-            late=self.known.late,
-            looked=self.known.look,
-        )
         self._seen: set[Draft] = set()
-        self._cycles, self._in_vain, self._look_s = 0, 0, 0.0
+        self._look_s = LOOK_S
 
     def run(self, seeds: list[tuple[str, Plan]]) -> None:
         """Search until something ends it; `ended` says what. seeds: name of the planner, and its plan.
 
-        Descents, the first before a cycle of annealing; then every plan of a small problem. Of others more cycles,
-        and where they find nothing better, random moves and descents in turn.
+        Of a small problem descents and every plan; of others cycles of annealing, the longer ones from what the
+        shorter ones found, and descents. Then cycles, and where these find nothing better random moves, too.
         """
         found = self._start(seeds)
         self.known.first = self.known.best
         starts = diverse(found)
-        optima = self._optima(starts[:1])
+        rows: list[Candidate] = []
         if not self._every.small:
-            self._anneal(share=0.5)
-        optima += self._optima(starts[1:])
+            rows = self._annealed_in_turn([each for each in starts if self._by_the_clock(each)])
+        optima = starts if rows and self._only_rows else self._optima(starts)
         if self._every.small and not self.known.over():
             self._look_at_all()
             self.known.first = self.known.first or self.known.best
         if self.known.best is None:
             self.known.ended = self.known.ended or "no plan to start from fits"
             return
+        cycles = in_vain = 0
         while not self.known.over():
             known, spent = self.known.best, self.known.spent
-            self._anneal()
-            if self.known.best is known:
+            bases = [*rows[:1], *(each for each in diverse(optima) if self._by_the_clock(each))]
+            if bases and in_vain < IN_VAIN:
+                base = bases[0 if cycles % 2 else cycles // 2 % len(bases)]
+                rows += self._annealed(base, self._first_looks << min(1 + cycles, DOUBLED))
+                rows.sort(key=lambda each: each.scored.rank)
+                cycles, in_vain = cycles + 1, in_vain + 1 if self.known.best is known else 0
+            if self.known.best is known and not (bases and self._only_rows):
                 self._walk(optima, self.known.spent + (self.known.spent - spent) * WALKED)
 
     def _optima(self, starts: list[Candidate]) -> list[Candidate]:
@@ -170,58 +167,92 @@ class LocalSearch:
             if self.known.spent >= until:
                 return
 
-    def _anneal(self, share: float = 1.0) -> None:
-        """A cycle of annealing, twice as long as the one before, and a descent from what it finds.
+    @property
+    def _only_rows(self) -> bool:
+        """Whether rows of stages are all that may change: one device a stage, and one micro-batch, are pinned."""
+        pins = self._scorer.problem.pins
+        return pins.data_parallel == 1 and pins.micro_batch is not None
 
-        In turn from the plan that the search began with and from the best. share: of what is left, at most.
+    @property
+    def _first_looks(self) -> int:
+        return min(CYCLE * len(self._near.work), MOST_IN_CYCLE)
+
+    def _annealed_in_turn(self, starts: list[Candidate]) -> list[Candidate]:
+        """What cycles find, the best first: a cycle from each start, twice as long ones from the better half of
+        what they found, and so on. They get half of what is left, or all where there is nothing else to do.
         """
-        start = self.known.first if self._cycles % 2 == 0 else self.known.best
-        if self._in_vain >= IN_VAIN or start is None or self.known.over() or not self._by_the_clock(start):
-            return
-        self._look_s = self._look_s or self._look_s_of(start)
-        first = min(CYCLE * len(self._near.work), MOST_IN_CYCLE)
-        looks = self.known.left(first << min(self._cycles, DOUBLED), self._look_s, share)
-        began_s, best = time.monotonic(), self.known.best
-        found = self._annealed(start, looks)
-        self._in_vain = self._in_vain + 1 if self.known.best is best else 0
-        self._cycles, self._look_s = self._cycles + 1, (time.monotonic() - began_s) / looks
-        if found is not None and not self.known.over():
-            self._descend(found)
+        rounds: list[int] = [len(starts)] if starts else []
+        while rounds and rounds[-1] > 1:
+            rounds.append(-(-rounds[-1] // 2))
+        left = total = sum(number << at for at, number in enumerate(rounds))
+        others = 0 if self._only_rows else total
+        found, here = [], starts
+        for at, number in enumerate(rounds):
+            made: list[Candidate] = []
+            for start in here[:number]:
+                if not self.known.over():
+                    share = (1 << at) / (left + others)
+                    made += self._annealed(start, self._first_looks << at, share)
+                left -= 1 << at
+            here = sorted(made, key=lambda each: each.scored.rank)
+            found += here
+        return sorted(found, key=lambda each: each.scored.rank)
 
-    def _annealed(self, base: Candidate, looks: int) -> Candidate | None:
-        """The best plan of a cycle."""
+    def _annealed(self, base: Candidate, looks: int, share: float = 1.0) -> list[Candidate]:
+        """The plan that a cycle of annealing finds from another one; none where that is no row of stages.
+
+        looks: so many, or fewer where less is left. share: of what is left, at most.
+        """
+        row = self._row(base, looks, share)
+        if row is None:
+            return []
+        draft, stages = row
+        plan = self._drafting.plan_of(draft)
+        if plan is None:
+            return []
+        micro_batch = draft.parts[0].micro_batch
+        plan = plan.with_in_flight([cap * micro_batch for cap in stages[:, CAP].tolist()])
+        scored = self.known.as_declared(plan) if self._scorer.permitted(plan) else None
+        if scored is None:
+            return []
+        made = Candidate(scored, draft, base.source, (*base.moves, "annealing"))
+        self.known.note(made)
+        if self.known.best is made:
+            self._reordered(made)
+        return [made]
+
+    def _row(self, base: Candidate, looks: int, share: float) -> tuple[Draft, IntArray] | None:
+        """The draft that a cycle finds, and its rows of stages."""
         assert base.draft is not None
-        found: Candidate | None = None
-        for step in self._annealing.cycle(base.draft, looks):
-            assert self.known.best is not None
-            plan = None if step.draft in self._seen else self._drafting.plan_of(step.draft)
-            if plan is None or step.ns > NEARLY * self.known.best.scored.ns:
-                continue
-            self._seen.add(step.draft)
-            scored = self.known.score(plan, None)
-            if scored is None:
-                continue
-            made = Candidate(scored, step.draft, base.source, (*base.moves, "annealing"))
-            self.known.note(made)
-            if found is None or scored.rank < found.scored.rank:
-                found = made
-        return found
+        tight = base.scored.tight
+        line = line_of(self._scorer.model, self._drafting, self._guesses, base.draft, reserve=not tight)
+        if line is None:
+            return None
+        annealing = Annealing(line, self._random.randrange(2**30))
+        starts = [line.stages(caps) for caps in self._numbers_in_flight(base)]
+        timed = [(ns, at) for at, start in enumerate(starts) if (ns := annealing.ns(start)) is not None]
+        if not timed:
+            return None
+        looks = self.known.left(looks, self._look_s, share)
+        began_s = time.monotonic()
+        row = annealing.cycle(starts[min(timed)[1]], looks, self.known.late, self._looked)
+        self._look_s = (time.monotonic() - began_s) / looks
+        return line.draft_of(row.stages), row.stages
+
+    def _looked(self, count: int) -> None:
+        self.known.look(count, ROWS)
+
+    def _numbers_in_flight(self, base: Candidate) -> list[list[int]]:
+        """Micro-batches that the stages may keep in flight: those that the plan declares, else the clock's."""
+        assert base.draft is not None
+        stages = base.scored.plan.stages
+        if all(stage.in_flight for stage in stages):
+            return [[stage.in_flight // stage.micro_batch for stage in stages]]
+        return self._clock.numbers_in_flight(base.draft)
 
     def _by_the_clock(self, here: Candidate) -> bool:
         """Whether the clock tells plans like this one apart: any order of their tasks will do."""
         return here.draft is not None and self._scorer.orders_freely and self._clock.shows(here.draft)
-
-    def _look_s_of(self, like: Candidate) -> float:
-        """What a look of the clock at such a draft takes, with a random move."""
-        assert like.draft is not None
-        self._clock.time_ns(like.draft)  # compiled once
-        began_s = time.monotonic()
-        self._clock.time_ns(like.draft)
-        return WITH_MOVES * (time.monotonic() - began_s)
-
-    def _permitted(self, draft: Draft) -> bool:
-        plan = self._drafting.plan_of(draft)
-        return plan is not None and self._scorer.permitted(plan)
 
     def _start(self, seeds: list[tuple[str, Plan]]) -> list[Candidate]:
         found: list[Candidate] = []

@@ -65,6 +65,24 @@ class Guesses:
         """The times of a stage of a draft. Raises PipebenchError where its way has none."""
         return self._stage_times(draft, part, sum(draft.sizes[: part.group]), sum(draft.sizes))
 
+    def stage(self, draft: Draft, part: Part) -> Stage:
+        """A stage of a draft."""
+        return self._stage(draft, part, sum(draft.sizes[: part.group]))
+
+    def _stage(self, draft: Draft, part: Part, first: int) -> Stage:
+        size = draft.sizes[part.group]
+        replicas = size // part.way.tensor_parallel
+        return Stage(
+            operators=tuple(self._names[op] for op in part.operators),
+            devices=tuple(range(first, first + size)),
+            data_parallel=replicas,
+            tensor_parallel=part.way.tensor_parallel,
+            micro_batch=part.micro_batch,
+            replicas=part.replicas if replicas > 1 else "split",
+            choice=part.way.choice_of(part.operators),
+            recompute=part.way.recompute,
+        )
+
     def _stage_times(self, draft: Draft, part: Part, first: int, used: int) -> StageTimes:
         size = draft.sizes[part.group]
         replicas = size // part.way.tensor_parallel
@@ -76,16 +94,7 @@ class Guesses:
         shape = size, part.micro_batch, part.replicas, draft.copies, where
         key = part.operators, id(part.way), *shape
         if key not in self._times:
-            stage = Stage(
-                operators=tuple(self._names[op] for op in part.operators),
-                devices=tuple(range(first, first + size)),
-                data_parallel=replicas,
-                tensor_parallel=part.way.tensor_parallel,
-                micro_batch=part.micro_batch,
-                replicas=part.replicas if replicas > 1 else "split",
-                choice=part.way.choice_of(part.operators),
-                recompute=part.way.recompute,
-            )
+            stage = self._stage(draft, part, first)
             self._times[key] = self._model.stage_times(stage, _copies_of(stage, draft.copies, used))
         return self._times[key]
 

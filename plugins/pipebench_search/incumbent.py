@@ -2,6 +2,7 @@
 
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pipebench.algorithms.planning import idle_devices
@@ -14,8 +15,8 @@ from pipebench_search.draft import Draft
 from pipebench_search.plugin import SearchOptions
 from pipebench_search.score import Scored, Scorer
 
-LOOKS = 32
-"""So many looks of the clock count as a plan that was scored."""
+LOOKS, ROWS = 32, 512
+"""So many looks of the clock, and so many rows of stages in annealing, count as a plan that was scored."""
 TIME_IS_OVER = "the time is over"
 LEAST_MARGIN_S = 0.3
 """Before the deadline; more where scoring a plan takes long."""
@@ -42,7 +43,7 @@ class Incumbent:
         self._context, self._scorer = context, scorer
         self._bound_ns, self._gap, self._stall = bound_ns, options.gap, options.stall
         self._steps = options.steps * len(scorer.model.graph.operators)
-        self._scored = self._looks = 0
+        self._scored, self._looks = 0, 0.0
         self._improved_at = self._longest_s = 0.0
         self._began_s = self._told_s = time.monotonic()
         self.patient = False
@@ -57,17 +58,24 @@ class Incumbent:
             self._context.offer(self.result())
             self._tell()
 
-    def look(self) -> None:
-        """One more look of the clock."""
-        self._looks += 1
-        self._context.count("neighbours")
-        if self._looks % LOOKS == 0 and time.monotonic() - self._told_s >= 1.0:
+    def look(self, count: int = 1, each: int = LOOKS) -> None:
+        """So many more looks at neighbours, of which `each` count as a plan that was scored."""
+        self._looks += count / each
+        self._context.count("neighbours", count)
+        if time.monotonic() - self._told_s >= 1.0:
             self._tell()
 
     def score(self, plan: Plan, below: tuple[bool, int] | None, kept: bool = False) -> Scored | None:
         """As `Scorer.score`; it is counted."""
+        return self._counted(lambda: self._scorer.score(plan, below, kept))
+
+    def as_declared(self, plan: Plan) -> Scored | None:
+        """As `Scorer.as_declared`; it is counted."""
+        return self._counted(lambda: self._scorer.as_declared(plan))
+
+    def _counted(self, score: Callable[[], Scored | None]) -> Scored | None:
         began_s = time.monotonic()
-        scored = self._scorer.score(plan, below, kept)
+        scored = score()
         self._scored += 1
         ended_s = time.monotonic()
         self._longest_s = max(self._longest_s, ended_s - began_s)
@@ -77,8 +85,8 @@ class Incumbent:
 
     @property
     def spent(self) -> float:
-        """Plans that were scored, and the looks of the clock in such plans."""
-        return self._scored + self._looks / LOOKS
+        """Plans that were scored, and looks at neighbours in such plans."""
+        return self._scored + self._looks
 
     def late(self) -> bool:
         """Whether there is no time to score one more plan."""
@@ -106,13 +114,15 @@ class Incumbent:
         return known and 0 < self._stall <= self.spent - self._improved_at
 
     def left(self, looks: int, look_s: float, share: float) -> int:
-        """So many looks, or fewer where less work or time is left. look_s: of a look. share: of what is left."""
+        """So many looks at rows of stages, or fewer where less work or time is left. look_s: of a look. share: of
+        what is left.
+        """
         most = float(looks)
         if self._steps:
-            most = min(most, share * (self._steps - self.spent) * LOOKS)
+            most = min(most, share * (self._steps - self.spent) * ROWS)
         if self._context.deadline_s is not None:
             left_s = self._context.deadline_s - LEAST_MARGIN_S - time.monotonic()
-            most = min(most, share * left_s / max(look_s, 1e-6))
+            most = min(most, share * left_s / max(look_s, 1e-9))
         return max(1, int(most))
 
     def _tell(self) -> None:

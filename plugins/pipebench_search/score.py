@@ -29,7 +29,7 @@ FEW_TASKS = 48
 TREE = "finite-bnb"
 FEW_NODES = 500
 """Of the search for the best order of a plan that may not be looked at again."""
-LINKED = "greedy[links=yes]"
+LINKED = "greedy[links=true]"
 """Greedy orders whose messages wait for links, as the clock has them."""
 
 
@@ -157,7 +157,12 @@ class Scorer:
         if not self._free_order(scored.plan):
             return None
         name = f"{TREE}[nodes={nodes}]" if self._sync else BRANCH
-        return self._under(name, scored.plan, scored.rank)[1]
+        return self._under(name, scored.plan.without_in_flight(), scored.rank)[1]
+
+    def as_declared(self, plan: Plan) -> Scored | None:
+        """The plan in greedy order with the samples in flight that it declares; None where it is not valid."""
+        self._context.count("plans")
+        return self._under(LINKED, plan, None)[1]
 
     @property
     def orders_freely(self) -> bool:

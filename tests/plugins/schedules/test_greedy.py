@@ -87,6 +87,27 @@ def test_live_is_the_decimal_that_was_given(live: float, devices: int, most: int
     assert most_live(live, devices) == most
 
 
+@pytest.mark.parametrize("declared", list(itertools.product((1, 2, 6), repeat=3)))
+@pytest.mark.parametrize("split_too", [False, True])
+def test_it_keeps_to_what_the_plan_declares_in_flight(declared: tuple[int, ...], split_too: bool) -> None:
+    """And is as fast as the order with just these numbers."""
+    problem = equal_chain(3, 6)
+    problem = split(problem) if split_too else problem
+    plan = stages_plan([[0], [1], [2]]).with_in_flight(declared)
+    made = schedule(problem, plan, Context(options=GreedyOptions(links=True)))
+    assert check_schedule(problem, plan, made).status == "valid"
+    tables = Tables.of(CostModel(problem), plan, 6, links=True)
+    own = min(GreedyOrder(tables, list(declared), parts).makespan_ns for parts in {False, split_too})
+    assert simulate(problem, plan, made).total_ns <= own
+
+
+def test_stages_that_declare_nothing_keep_any_number() -> None:
+    problem = equal_chain(3, 6)
+    plan = stages_plan([[0], [1], [2]])
+    assert ns(problem, plan.with_in_flight([0, 0, 1])) == ns(problem, plan)
+    assert ns(problem, plan.with_in_flight([1, 0, 0])) > ns(problem, plan)
+
+
 @given(seed=st.integers(0, 10**6))
 @settings(max_examples=60)
 def test_any_placement_of_any_graph_has_a_valid_order(seed: int) -> None:
@@ -213,7 +234,7 @@ def test_the_memory_that_it_counts_is_the_checks(figures: list[tuple[int, int, i
     problem = split(problem) if split_too else problem
     plan = stages_plan([[k] for k in range(stages)])
     tables = Tables.of(CostModel(problem), plan, 6)
-    for caps, parts in greedy._tried(tables, tables.count):
+    for caps, parts in greedy._tried(tables, tables.count, [0] * stages):
         run = GreedyOrder(tables, caps, parts)
         lanes = tuple(shared_lane(problem, plan, [k], order) for k, order in enumerate(run.orders))
         verdict = check_schedule(problem, plan, FiniteSchedule(lanes=lanes))

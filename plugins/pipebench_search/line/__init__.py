@@ -1,0 +1,1 @@
+"""Plans whose stages are runs of one order of the operators, in compiled code: costs, time, annealing."""

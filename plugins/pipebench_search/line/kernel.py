@@ -1,0 +1,274 @@
+"""What rows of stages take by the clock, and their random neighbours, in compiled code."""
+
+import math
+
+import numpy as np
+
+from pipebench.algorithms.greedy_order import ANY, run
+from pipebench.algorithms.jit import kernel
+from pipebench.costs.quantise import IntArray
+from pipebench_search.line.tables import CAP, DELAY, END, HALF, LANE, WAY, Costs
+
+MODULUS, FACTOR = 2**31 - 1, 48271
+"""Random numbers of Park and Miller, Communications of the ACM 31 (1988), with the factor of 1993."""
+CUT, HOME, SPLIT, JOIN, MANNER, SWAP, FLIGHT, CARVE = range(8)
+"""A cut moves; a stage moves to another lane; is split; is joined with the next; runs in another way; changes
+lanes with another; keeps more or fewer in flight; part of it moves to another lane."""
+Shares = tuple[float, float, float, float, float, float, float, float]
+"""The share of moves of each kind and all kinds before it."""
+
+
+@kernel
+def look(costs: Costs, stages: IntArray, split: bool, most_ns: int) -> int:
+    """The ns of a mini-batch in greedy order, as `greedy[links=true]` has it; ANY: above the limit, or too large.
+
+    stages: rows of (END, LANE, WAY, CAP), at least one. split: weight gradients are tasks of their own.
+    """
+    lanes, count = len(costs.shape_of), len(stages)
+    duration, memory, lane_of, caps, reduce, peak = _stages(costs, stages, split)
+    first, rows, sent_first, sent = _waits(costs, stages, memory)
+    free = np.zeros(lanes, np.int64)
+    tasks = np.zeros((0, 3), np.int64)
+    ran = run(
+        tasks, free, peak, costs.limit, most_ns, costs.micro_batches, caps, duration, lane_of, memory,
+        first, rows, sent_first, sent,
+    )  # fmt: skip
+    if ran < len(duration) * count * costs.micro_batches:
+        return ANY
+    ns = int((free + reduce).max())
+    return ns if ns <= most_ns else ANY
+
+
+@kernel
+def _stages(
+    costs: Costs, stages: IntArray, split: bool
+) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray, IntArray]:
+    """Durations, memory (without messages), lanes and numbers in flight; updates and bytes held, by lane."""
+    lanes, count = len(costs.shape_of), len(stages)
+    duration, memory = np.zeros((3 if split else 2, count), np.int64), np.zeros((3, count), np.int64)
+    lane_of, caps = np.empty(count, np.int64), np.empty(count, np.int64)
+    reduce, held = np.zeros(lanes, np.int64), np.zeros(lanes, np.int64)
+    first = 0
+    for at in range(count):
+        end, lane, way = stages[at, END], stages[at, LANE], stages[at, WAY]
+        size = costs.shape_of[lane]
+        lane_of[at], caps[at] = lane, stages[at, CAP]
+        backward = costs.backward[size, way, end] - costs.backward[size, way, first]
+        weight = min(costs.weight[size, way, end] - costs.weight[size, way, first], backward)
+        duration[0, at] = backward - weight if split else backward
+        duration[1, at] = costs.forward[size, way, end] - costs.forward[size, way, first]
+        if split:
+            duration[2, at] = weight
+        held[lane] += costs.state[size, way, end] - costs.state[size, way, first]
+        saved = costs.saved[size, way, end] - costs.saved[size, way, first]
+        workspace, transient = 0, 0
+        for place in range(first, end):
+            workspace = max(workspace, costs.workspace[place])
+            transient = max(transient, costs.transient[size, way, place])
+        memory[0, at] = 0 if costs.recomputes[way] else saved
+        memory[1, at] = transient + (saved if costs.recomputes[way] else 0)
+        memory[2, at] = workspace
+        parameters = costs.parameters[size, way, end] - costs.parameters[size, way, first]
+        if parameters:
+            reduce[lane] += round(costs.update[lane, 0] + costs.update[lane, 1] * parameters)
+        first = end
+    return duration, memory, lane_of, caps, reduce, held
+
+
+@kernel
+def _waits(costs: Costs, stages: IntArray, memory: IntArray) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """Messages as `greedy_order.Waits` has them; buffers, and inputs that are kept, are added to the memory."""
+    count = len(stages)
+    home = np.empty(stages[count - 1, END], np.int64)
+    first = 0
+    for at in range(count):
+        home[first : stages[at, END]] = at
+        first = stages[at, END]
+    there, back = np.full((count, count), -1, np.int64), np.full((count, count), -1, np.int64)
+    told = np.full((count, count), -1, np.int64)
+    for tensor in range(len(costs.producer)):
+        source = -1 if costs.producer[tensor] < 0 else home[costs.producer[tensor]]
+        leaves = False
+        for place in range(costs.first_reader[tensor], costs.first_reader[tensor + 1]):
+            target = home[costs.reader[place]]
+            since = target if source < 0 else source
+            if target == source or told[since, target] == tensor:
+                continue
+            told[since, target] = tensor
+            size = costs.shape_of[stages[target, LANE]]
+            if costs.recomputes[stages[target, WAY]]:
+                memory[0, target] += costs.input[size, tensor]
+            if source < 0:
+                continue
+            memory[1, target] += costs.buffer[size, tensor]
+            link = costs.link[stages[source, LANE], stages[target, LANE]]
+            ahead = costs.there[link, tensor] if link >= 0 else 0
+            behind = costs.back[link, tensor] if link >= 0 else 0
+            leaves = leaves or link >= 0
+            if costs.mode == DELAY:
+                there[source, target] = max(there[source, target], ahead)
+                back[source, target] = max(back[source, target], behind)
+            else:
+                there[source, target] = max(there[source, target], 0) + ahead
+                back[source, target] = max(back[source, target], 0) + behind
+        if leaves:
+            memory[1, source] += costs.buffer[costs.shape_of[stages[source, LANE]], tensor]
+    return _listed(costs, stages, there, back)
+
+
+@kernel
+def _listed(
+    costs: Costs, stages: IntArray, there: IntArray, back: IntArray
+) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """The rows of all pairs of stages that wait for each other, and who sends them."""
+    count, lanes = len(stages), len(costs.shape_of)
+    pairs = 0
+    for source in range(count):
+        for target in range(count):
+            pairs += there[source, target] >= 0
+    first, rows = np.zeros((2, count + 1), np.int64), np.empty((2 * pairs, 4), np.int64)
+    sent_first, sent = np.zeros((2, count + 1), np.int64), np.empty(2 * pairs, np.int64)
+    at = 0
+    for kind in range(2):
+        for waits in range(count):
+            first[kind, waits] = at
+            for sends in range(count):
+                ns = there[sends, waits] if kind == 1 else back[waits, sends]
+                if ns < 0:
+                    continue
+                here, other = stages[sends, LANE], stages[waits, LANE]
+                link = -1
+                if costs.mode != DELAY and here != other:
+                    link = (
+                        min(here, other) * lanes + max(here, other) if costs.mode == HALF else here * lanes + other
+                    )
+                rows[at, 0], rows[at, 1], rows[at, 2], rows[at, 3] = sends, ns, link, waits
+                sent_first[kind, sends + 1] += 1
+                at += 1
+        first[kind, count] = at
+    sent_first[1, 0] = pairs
+    for kind in range(2):
+        for sends in range(count):
+            sent_first[kind, sends + 1] += sent_first[kind, sends]
+    free = sent_first.copy()
+    for row in range(2 * pairs):
+        kind = 0 if row < pairs else 1
+        sent[free[kind, rows[row, 0]]] = row
+        free[kind, rows[row, 0]] += 1
+    return first, rows, sent_first, sent
+
+
+@kernel
+def drawn(random: IntArray) -> float:
+    """A random number above 0 and below 1. random: the state, one number from 1 to MODULUS - 1."""
+    random[0] = random[0] * FACTOR % MODULUS
+    number: float = random[0] / MODULUS
+    return number
+
+
+@kernel
+def below(random: IntArray, number: int) -> int:
+    """A random whole number from 0 to number - 1."""
+    return min(int(drawn(random) * number), number - 1)
+
+
+@kernel
+def neighbour(
+    costs: Costs, stages: IntArray, shares: Shares, spread: float, most_stages: int, random: IntArray
+) -> IntArray:
+    """Rows of stages after a random move; no rows where what was drawn is no move.
+
+    spread: places that a cut moves on average.
+    """
+    count, lanes, ways = len(stages), len(costs.shape_of), len(costs.recomputes)
+    none = stages[:0].copy()
+    chosen, kind = drawn(random), 0
+    while shares[kind] < chosen and kind < CARVE:
+        kind += 1
+    at = below(random, count)
+    first = stages[at - 1, END] if at else 0
+    made = stages.copy()
+    if kind == CUT:
+        far = 1 + int(-math.log(drawn(random)) * spread)
+        made[at, END] += far if drawn(random) < 0.5 else -far
+        fits = at < count - 1 and first < made[at, END] < stages[at + 1, END]
+        return made if fits else none
+    if kind == HOME:
+        made[at, LANE] = below(random, lanes)
+        return made if made[at, LANE] != stages[at, LANE] else none
+    if kind == SPLIT:
+        size = stages[at, END] - first
+        if size < 2 or count >= most_stages:
+            return none
+        made = np.concatenate((stages[: at + 1], stages[at:]))
+        made[at, END] = first + 1 + below(random, size - 1)
+        later = drawn(random) < 0.5
+        if drawn(random) < 0.5:
+            made[at + later, LANE] = below(random, lanes)
+        elif later and at + 2 < len(made):
+            made[at + 1, LANE] = made[at + 2, LANE]
+        elif not later and at:
+            made[at, LANE] = made[at - 1, LANE]
+        return made
+    if kind == JOIN:
+        if at == count - 1:
+            return none
+        made = np.concatenate((stages[:at], stages[at + 1 :]))
+        if drawn(random) < 0.5:
+            made[at, LANE], made[at, WAY], made[at, CAP] = stages[at, LANE], stages[at, WAY], stages[at, CAP]
+        return made
+    if kind == MANNER:
+        made[at, WAY] = below(random, ways)
+        return made if made[at, WAY] != stages[at, WAY] else none
+    if kind == SWAP:
+        other = below(random, count)
+        made[at, LANE], made[other, LANE] = stages[other, LANE], stages[at, LANE]
+        return made if stages[at, LANE] != stages[other, LANE] else none
+    if kind == FLIGHT:
+        made[at, CAP] += 1 if drawn(random) < 0.5 else -1
+        return made if 0 < made[at, CAP] <= costs.micro_batches else none
+    size = stages[at, END] - first
+    if size < 3 or count >= most_stages - 1:
+        return none
+    begin = first + 1 + below(random, size - 2)
+    end = begin + 1 + int(-math.log(drawn(random)) * spread)
+    if end >= stages[at, END]:
+        return none
+    made = np.concatenate((stages[: at + 1], stages[at : at + 1], stages[at:]))
+    made[at, END], made[at + 1, END], made[at + 1, LANE] = begin, end, below(random, lanes)
+    return made
+
+
+@kernel
+def annealed(
+    costs: Costs,
+    here: IntArray,
+    here_ns: int,
+    lowest: IntArray,
+    lowest_ns: int,
+    split: bool,
+    looks: tuple[int, int, int],
+    heats: tuple[float, float],
+    shares: Shares,
+    spread: float,
+    most_stages: int,
+    random: IntArray,
+) -> tuple[IntArray, int, IntArray, int]:
+    """Rows of stages and their ns after some looks at neighbours, and the fastest of all, from those so far.
+
+    looks: from which to which, of how many. heats: at the first and at the last of all, see `annealing.HOT`.
+    """
+    for done in range(looks[0], looks[1]):
+        heat = heats[0] * (heats[1] / heats[0]) ** (done / looks[2])
+        made = neighbour(costs, here, shares, spread, most_stages, random)
+        if not len(made):
+            continue
+        # A neighbour is gone on to with a chance of (ns / here_ns) ^ (-1 / heat); so it may take this at most.
+        most_ns = min(ANY - 1, int(max(1, here_ns) * drawn(random) ** -heat))
+        ns = look(costs, made, split, most_ns)
+        if ns == ANY:
+            continue
+        here, here_ns = made, ns
+        if ns < lowest_ns:
+            lowest, lowest_ns = made, ns
+    return here, here_ns, lowest, lowest_ns

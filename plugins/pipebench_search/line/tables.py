@@ -1,0 +1,277 @@
+"""What runs of consecutive operators cost as stages, in arrays that kernels read; and drafts as such runs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise, permutations
+from typing import NamedTuple
+
+import numpy as np
+
+from pipebench.algorithms.planning import memory_limits
+from pipebench.costs.formula import Formula
+from pipebench.costs.messages import level_between
+from pipebench.costs.model import CostModel
+from pipebench.costs.quantise import FloatArray, IntArray, whole_bytes
+from pipebench.domain.cluster import LinkLevel, LinkMode
+from pipebench.domain.errors import PipebenchError
+from pipebench.domain.profile import OperatorCosts
+from pipebench.domain.topology import topological_order
+from pipebench_search.draft import Draft, Drafting, Manner, Part
+from pipebench_search.guess import Guesses
+
+END, LANE, WAY, CAP = range(4)
+"""Columns of a row of stages: the place behind its last operator, its lane, its way, and the most micro-batches
+that it keeps in flight."""
+DELAY, FULL, HALF = range(3)
+"""On what messages between two lanes wait for each other: nothing; those in one direction; all."""
+MODES: dict[LinkMode, int] = {"delay": DELAY, "full": FULL, "half": HALF}
+MOST_CELLS = 2**24
+"""Ways, sizes and operators for which arrays are made."""
+
+
+class Costs(NamedTuple):
+    """By lane, way, and place of an operator in the order; of one micro-batch, on one device.
+
+    shape_of: by lane, the number of its size. link: by pair of lanes, the number of their kind of message; or -1.
+    forward, backward, weight (ns), state, saved, parameters (bytes): of all operators before a place, shape
+    (sizes, ways, n + 1). workspace, transient: bytes of an operator, shapes (n) and (sizes, ways, n).
+    recomputes: by way, 1 where a backward runs the forward again. update: by lane, the ns of an update that has
+    any weights, and of each byte of them.
+    producer: by tensor, a place, -1: it is an input of the model. first_reader, reader: the places that read it.
+    there, back: ns of its messages, shape (kinds, tensors). buffer, input: bytes of a message with its gradient,
+    and of what a stage that recomputes keeps, shape (sizes, tensors).
+    limit: by lane, bytes. mode: DELAY, FULL or HALF. micro_batches: of a mini-batch.
+    """
+
+    shape_of: IntArray
+    link: IntArray
+    forward: IntArray
+    backward: IntArray
+    weight: IntArray
+    state: IntArray
+    saved: IntArray
+    parameters: IntArray
+    workspace: IntArray
+    transient: IntArray
+    recomputes: IntArray
+    update: FloatArray
+    producer: IntArray
+    first_reader: IntArray
+    reader: IntArray
+    there: IntArray
+    back: IntArray
+    buffer: IntArray
+    input: IntArray
+    limit: IntArray
+    mode: int
+    micro_batches: int
+
+
+@dataclass(frozen=True)
+class Line:
+    """Operators in a row, and lanes and ways for runs of them.
+
+    like: a draft of the line, which says all that its others have alike. parts: its stages, one behind the other.
+    order: operators by place. sizes: devices of each lane. ways: of one degree. placed: whether each lane has to
+    keep as many stages as it has.
+    """
+
+    like: Draft
+    parts: tuple[int, ...]
+    order: tuple[int, ...]
+    sizes: tuple[int, ...]
+    ways: tuple[Manner, ...]
+    placed: bool
+    costs: Costs
+
+    @property
+    def splits(self) -> bool:
+        """Whether weight gradients are tasks of their own: where there are any."""
+        return bool(self.costs.weight.any())
+
+    def stages(self, caps: Sequence[int]) -> IntArray:
+        """The rows of `like`, shape (stages, 4). caps: what its stages keep in flight."""
+        rows: list[tuple[int, int, int, int]] = []
+        end = 0
+        for at in self.parts:
+            part = self.like.parts[at]
+            end += len(part.operators)
+            rows.append((end, part.group, self.ways.index(part.way), caps[at]))
+        return np.array(rows, np.int64)
+
+    def draft_of(self, stages: IntArray) -> Draft:
+        """The draft that rows of stages say, without what they keep in flight."""
+        parts: list[Part] = []
+        first = 0
+        for end, lane, way, _ in stages.tolist():
+            micro_batch = self.like.parts[0].micro_batch
+            parts.append(Part(self.order[first:end], lane, self.ways[way], micro_batch))
+            first = end
+        return replace(self.like, parts=tuple(parts), sizes=self.sizes, chained=False).tidy()
+
+
+def line_of(
+    model: CostModel, drafting: Drafting, guesses: Guesses, draft: Draft, reserve: bool = True
+) -> Line | None:
+    """The line of a draft whose stages have equal micro-batches. Idle devices are lanes, too.
+
+    reserve: whether the memory stays free that the problem wants free.
+    None where stages differ in degree or wait for each other in a circle, where operators have no times, or what a
+    stage costs is no sum over its operators: replicas that share all weights, devices of several types.
+    """
+    problem = model.problem
+    degrees = {part.way.tensor_parallel for part in draft.parts}
+    if len(degrees) > 1 or problem.regime.shards_weights or len(set(problem.cluster.devices)) > 1:
+        return None
+    parts = _one_behind_the_other(model, draft)
+    degree = degrees.pop()
+    pins = problem.pins
+    placed = any(pin is not None for pin in (pins.pipeline, pins.virtual_stages, pins.micro_batch_size))
+    alone = pins.data_parallel in (None, draft.copies)
+    idle = problem.cluster.size // draft.copies - sum(draft.sizes) if alone else 0
+    sizes = (*draft.sizes, *(degree,) * (idle // degree))
+    own = [part.way for part in draft.parts]
+    ways = tuple(dict.fromkeys((*(way for way in drafting.ways if way.tensor_parallel == degree), *own)))
+    if parts is None or len(ways) * len(set(sizes)) * len(model.graph.operators) > MOST_CELLS:
+        return None
+    order = tuple(operator for at in parts for operator in draft.parts[at].operators)
+    try:
+        costs = _Prices(model, guesses, replace(draft, sizes=sizes), order, ways).costs(reserve)
+    except PipebenchError:
+        return None
+    return Line(draft, parts, order, sizes, ways, placed, costs)
+
+
+def _one_behind_the_other(model: CostModel, draft: Draft) -> tuple[int, ...] | None:
+    """The stages so that each is behind those that it reads from; None where they wait in a circle."""
+    home = {operator: at for at, part in enumerate(draft.parts) for operator in part.operators}
+    after: list[set[int]] = [set() for _ in draft.parts]
+    for operator, at in home.items():
+        after[at].update(home[reader] for reader in model.graph.successors[operator] if home[reader] != at)
+    try:
+        return tuple(topological_order([sorted(each) for each in after], [str(at) for at in range(len(after))]))
+    except PipebenchError:
+        return None
+
+
+class _Prices:
+    """The arrays of `Costs`. draft: with all lanes."""
+
+    def __init__(
+        self, model: CostModel, guesses: Guesses, draft: Draft, order: tuple[int, ...], ways: tuple[Manner, ...]
+    ) -> None:
+        self._model, self._guesses, self._draft, self._order, self._ways = model, guesses, draft, order, ways
+        self._place = {operator: at for at, operator in enumerate(order)}
+        self._micro_batch = draft.parts[0].micro_batch
+        self._sizes = list(dict.fromkeys(draft.sizes))
+        ends = np.cumsum([0, *draft.sizes]).tolist()
+        self._homes = [range(first, end) for first, end in pairwise(ends)]
+
+    def costs(self, reserve: bool) -> Costs:
+        """Raises PipebenchError where an operator has no times."""
+        problem, draft = self._model.problem, self._draft
+        forward, backward, weight, state, saved, parameters, transient = self._of_operators()
+        shape_of = [self._sizes.index(size) for size in draft.sizes]
+        link, there, back = self._messages()
+        readers = [[self._place[reader] for reader in each] for each in self._model.graph.consumers]
+        producers = self._model.graph.producers
+        return Costs(
+            shape_of=np.array(shape_of, np.int64),
+            link=link,
+            forward=_before(forward),
+            backward=_before(backward),
+            weight=_before(weight),
+            state=_before(state),
+            saved=_before(saved),
+            parameters=_before(parameters),
+            workspace=np.array([self._operator(each).workspace_bytes for each in self._order], np.int64),
+            transient=transient,
+            recomputes=np.array([way.recompute == "stage" for way in self._ways], np.int64),
+            update=np.array([self._update(lane, parameters[shape, 0]) for lane, shape in enumerate(shape_of)]),
+            producer=np.array([self._place[each] if each >= 0 else -1 for each in producers], np.int64),
+            first_reader=np.cumsum([0, *map(len, readers)]),
+            reader=np.array([each for some in readers for each in some], np.int64),
+            there=there,
+            back=back,
+            buffer=self._received(gradients=True),
+            input=self._received(gradients=False),
+            limit=np.array([memory_limits(problem, home)[0 if reserve else -1] for home in self._homes], np.int64),
+            mode=MODES[problem.cluster.link_mode],
+            micro_batches=problem.mini_batch // draft.copies // self._micro_batch,
+        )
+
+    def _operator(self, operator: int) -> OperatorCosts:
+        problem = self._model.problem
+        return problem.profile.on(problem.cluster.devices[0]).operators[operator]
+
+    def _of_operators(self) -> tuple[IntArray, ...]:
+        """Forward, backward, weight gradient, state, saved bytes, parameters and transient bytes of each operator.
+
+        Shape (sizes, ways, n). All but the last are sums over the operators of a stage.
+        """
+        model, draft = self._model, self._draft
+        found = np.zeros((7, len(self._sizes), len(self._ways), len(self._order)), np.int64)
+        for size, way, place in np.ndindex(*found.shape[1:]):
+            operator, manner = self._order[place], self._ways[way]
+            part = Part((operator,), draft.sizes.index(self._sizes[size]), manner, self._micro_batch)
+            times, stage = self._guesses.stage_times(draft, part), self._guesses.stage(draft, part)
+            parameters, fixed, transient = model.parameter_bytes(stage), 0, 0
+            if manner.choice[operator]:
+                chosen = self._operator(operator).alternative(manner.choice[operator])
+                fixed = chosen.fixed_bytes
+                transient = whole_bytes(chosen.transient_bytes_per_sample * model.local_samples(stage))
+            state = fixed + model.formula.state_bytes(parameters, stage.data_parallel * draft.copies)
+            found[:, size, way, place] = (
+                *(times.forward, times.backward, times.weight_gradient),
+                *(state, model.saved_bytes(stage), parameters, transient),
+            )
+        return tuple(found)
+
+    def _update(self, lane: int, parameters: IntArray) -> tuple[float, float]:
+        """Through what all operators take on the lane, and the one with the most weights. parameters: by place."""
+        points: dict[int, int] = {}
+        for operators in ((self._order[int(parameters.argmax())],), self._order):
+            part = Part(operators, lane, self._ways[0], self._micro_batch)
+            weights = self._model.parameter_bytes(self._guesses.stage(self._draft, part))
+            points[weights] = self._guesses.stage_times(self._draft, part).all_reduce
+        (least, less), (most, more) = min(points.items()), max(points.items())
+        each = (more - less) / (most - least) if most > least else more / max(1, most)
+        return more - each * most, each
+
+    def _messages(self) -> tuple[IntArray, IntArray, IntArray]:
+        """Of each pair of lanes the kind of message, and the ns of each kind for each tensor, there and back."""
+        model, cluster, step = self._model, self._model.problem.cluster, self._model.problem.regime.step
+        degree = self._ways[0].tensor_parallel
+        shares = degree if step is not None and step.splits_messages else 1
+        kinds: dict[tuple[LinkLevel, int], int] = {}
+        link = np.full((len(self._homes), len(self._homes)), -1, np.int64)
+        for one, other in permutations(range(len(self._homes)), 2):
+            ends = self._homes[one], self._homes[other]
+            kind = level_between(cluster, *ends), shares * (min(map(len, ends)) // degree)
+            link[one, other] = kinds.setdefault(kind, len(kinds))
+        tensors, size = range(len(model.graph.tensors)), self._micro_batch
+        sent = [
+            np.array([of(tensor, size) for tensor in tensors], np.int64)
+            for of in (model.tensor_bytes, model.gradient_bytes)
+        ]
+        there, back = (
+            np.array([Formula.message_ns(level, each, ranks, ranks) for level, ranks in kinds], np.int64)
+            for each in sent
+        )
+        return link, there.reshape(-1, len(tensors)), back.reshape(-1, len(tensors))
+
+    def _received(self, gradients: bool) -> IntArray:
+        """Bytes of a message of each tensor on one device, with its gradient or not, shape (sizes, tensors)."""
+        model, degree = self._model, self._ways[0].tensor_parallel
+        rows: list[list[int]] = []
+        for size in self._sizes:
+            samples = -(-self._micro_batch // (size // degree))
+            tensors = range(len(model.graph.tensors))
+            back = [model.gradient_bytes(tensor, samples) if gradients else 0 for tensor in tensors]
+            rows.append([model.tensor_bytes(tensor, samples) + back[tensor] for tensor in tensors])
+        return np.array(rows, np.int64)
+
+
+def _before(each: IntArray) -> IntArray:
+    """The sum of all before each place, the end included, along the last axis."""
+    return np.concatenate([np.zeros((*each.shape[:-1], 1), np.int64), each.cumsum(axis=-1)], axis=-1)

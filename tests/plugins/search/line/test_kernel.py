@@ -1,0 +1,130 @@
+"""What the kernel says of rows of stages is what the cost model and greedy orders say of their plan."""
+
+import random
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from pipebench.algorithms.greedy_order import ANY, GreedyOrder, Tables
+from pipebench.check import check_plan
+from pipebench.costs.quantise import IntArray
+from pipebench.domain.problem import Problem
+from pipebench_search.draft import Draft, Drafting
+from pipebench_search.guess import Guesses
+from pipebench_search.line.annealing import ANYWHERE, PLACED
+from pipebench_search.line.kernel import look, neighbour
+from pipebench_search.line.tables import CAP, END, LANE, WAY, Line, line_of
+from pipebench_search.moves import Neighbourhood
+from pipebench_search.score import CachedCosts
+from tests.plugins.search.tight import tight
+
+
+def alike(draft: Draft) -> bool:
+    """Whether all stages have one micro-batch and share it."""
+    first = draft.parts[0]
+    return all(part.micro_batch == first.micro_batch and part.replicas == "split" for part in draft.parts)
+
+
+class Lines:
+    """Lines of drafts along random moves. number: of the problem, and of the random numbers."""
+
+    def __init__(self, number: int, problem: Problem) -> None:
+        self.problem, self.draw = problem, random.Random(number)
+        self.model, self.drafting = CachedCosts(problem), Drafting(problem)
+        near, guesses = Neighbourhood(self.model, self.drafting), Guesses(self.model)
+        self.found: list[Line] = []
+        seeds = [seed for seed in near.seeds() if self.drafting.possible(seed)]
+        for _ in range(8):
+            here = self.draw.choice(seeds)
+            for _ in range(12):
+                here = self.draw.choice([made for _, made in near.moves(here) if self.drafting.possible(made)])
+                line = line_of(self.model, self.drafting, guesses, here) if alike(here) else None
+                if line is not None and here.routing == "direct":
+                    self.found.append(line)
+
+    def caps(self, line: Line) -> list[int]:
+        """Random numbers of micro-batches in flight, for each stage of the line's draft."""
+        return [self.draw.randint(1, line.costs.micro_batches) for _ in line.like.parts]
+
+
+def walked(line: Line, stages: IntArray, moves: int, number: int, placed: bool = False) -> list[IntArray]:
+    """Rows of stages along random moves."""
+    draw, found = np.array([1 + number], np.int64), [stages]
+    while len(found) <= moves:
+        made = neighbour(line.costs, found[-1], PLACED if placed else ANYWHERE, 2.0, 12, draw)
+        if len(made):
+            found.append(made)
+    return found
+
+
+@pytest.mark.parametrize("number", range(10))
+def test_rows_of_stages_take_what_their_plan_takes_in_greedy_order(number: int) -> None:
+    """With stages on shared devices, replicas, copies, recomputation, messages that wait; memory to the byte."""
+    problem = tight(number, "sync", share=100.0, operators=8, devices=2 + number % 3)
+    lines = Lines(number, problem)
+    compared = 0
+    for line in lines.found[:12]:
+        for stages in walked(line, line.stages(lines.caps(line)), 6, number):
+            plan = lines.drafting.plan_of(line.draft_of(stages))
+            assert plan is not None
+            assert check_plan(problem, plan).status == "valid"
+            tables = Tables.of(lines.model, plan, line.costs.micro_batches, links=True)
+            for split in {False, line.splits}:
+                order = GreedyOrder(tables, stages[:, CAP].tolist(), split)
+                limit = np.full(len(line.sizes), 0, np.int64)
+                for at, lane in enumerate(stages[:, LANE]):
+                    limit[lane] = order.peak_bytes[tables.lane_of[at]]
+                ns = look(line.costs._replace(limit=limit), stages, split, ANY - 1)
+                # An update is a line through two points; each is rounded.
+                assert abs(ns - order.makespan_ns) <= (len(stages) if any(tables.reduce) else 0)
+                for lane in set(stages[:, LANE].tolist()):
+                    less = limit - (np.arange(len(limit)) == lane)
+                    assert look(line.costs._replace(limit=less), stages, split, ANY - 1) == ANY
+                compared += 1
+    assert compared >= 50
+
+
+def test_what_takes_longer_than_the_limit_is_told_at_once() -> None:
+    lines = Lines(3, tight(3, "sync", share=100.0, operators=8, devices=3))
+    seen = 0
+    for line in lines.found[:12]:
+        stages = line.stages(lines.caps(line))
+        ns = look(line.costs, stages, line.splits, ANY - 1)
+        if ns < ANY:
+            assert look(line.costs, stages, line.splits, ns) == ns
+            assert look(line.costs, stages, line.splits, ns - 1) == ANY
+            seen += 1
+    assert seen >= 3
+
+
+def shape(line: Line, stages: IntArray) -> list[int]:
+    """Stages of each lane."""
+    return np.bincount(stages[:, LANE], minlength=len(line.sizes)).tolist()
+
+
+@pytest.mark.parametrize("placed", [False, True])
+def test_moves_lead_to_rows_of_all_operators(placed: bool) -> None:
+    lines = Lines(1, tight(1, "sync", operators=8, devices=3))
+    line = next(line for line in lines.found if len(line.sizes) > 1 and len(line.like.parts) > 2)
+    found = walked(line, line.stages(lines.caps(line)), 400, 1, placed)
+    for stages in found:
+        ends = stages[:, END].tolist()
+        assert ends == sorted(set(ends))
+        assert ends[0] > 0
+        assert ends[-1] == len(line.order)
+        assert len(stages) <= 12
+        for column, least, most in (
+            (LANE, 0, len(line.sizes) - 1),
+            (WAY, 0, len(line.ways) - 1),
+            (CAP, 1, line.costs.micro_batches),
+        ):
+            assert least <= stages[:, column].min()
+            assert stages[:, column].max() <= most
+        assert not placed or shape(line, stages) == shape(line, found[0])
+    grown = {len(later) - len(earlier) for earlier, later in pairwise(found)}
+    assert grown == ({0} if placed else {-1, 0, 1, 2})
+    changed = {
+        column for a, b in pairwise(found) if len(a) == len(b) for column in np.flatnonzero((a != b).any(0))
+    }
+    assert changed >= ({END, CAP} if placed else {END, LANE, CAP})
