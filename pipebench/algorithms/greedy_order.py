@@ -358,6 +358,7 @@ def run(
     releases = WEIGHT if kinds > WEIGHT else BACK
     lanes = len(free)
     hosted, lane_first = _hosted(lane_of, lanes)
+    tail = _tails(duration, rows, sent_first, sent) if most_ns < ANY else np.zeros_like(duration)
     used, left = peak.copy(), np.zeros(lanes, np.int64)
     for at in range(stages):
         for each in range(kinds):
@@ -421,7 +422,10 @@ def run(
         if kind == AHEAD:
             used[lane] += memory[0, stage] + (memory[1, stage] if live == 1 else 0)
         peak[lane] = max(peak[lane], used[lane] + memory[2, stage])
-        if free[lane] + left[lane] > most_ns or peak[lane] > most_bytes[lane]:
+        last = free[lane] + (count - 1 - number) * duration[kind, stage]
+        if free[lane] + left[lane] > most_ns or last + tail[kind, stage] > most_ns:
+            return turn
+        if peak[lane] > most_bytes[lane]:
             return turn
         if kind == releases:
             used[lane] -= memory[0, stage] + (memory[1, stage] if live == 0 else 0)
@@ -436,6 +440,29 @@ def run(
                 arrived[row, number] = there + rows[row, 1]
                 next_kind[lane_of[rows[row, 3]]] = STALE
     return total
+
+
+@kernel
+def _tails(duration: IntArray, rows: IntArray, sent_first: IntArray, sent: IntArray) -> IntArray:
+    """The least ns from the end of each kind of task of a stage to the end of all that waits for it."""
+    kinds, stages = duration.shape
+    tail = np.zeros((kinds, stages), np.int64)
+    for kind in range(BACK, AHEAD + 1):
+        for at in range(stages):
+            tail[kind, at] = duration[WEIGHT, at] if kinds > WEIGHT and kind == BACK else 0
+            if kind == AHEAD:
+                tail[kind, at] = duration[BACK, at] + tail[BACK, at]
+        grown, rounds = True, 0
+        while grown and rounds < stages:
+            grown, rounds = False, rounds + 1
+            for each in range(stages):
+                at = each if kind == BACK else stages - 1 - each
+                for place in range(sent_first[kind, at], sent_first[kind, at + 1]):
+                    row = sent[place]
+                    ns = rows[row, 1] + duration[kind, rows[row, 3]] + tail[kind, rows[row, 3]]
+                    if ns > tail[kind, at]:
+                        tail[kind, at], grown = ns, True
+    return tail
 
 
 @kernel

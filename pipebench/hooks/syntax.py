@@ -139,7 +139,9 @@ def _wrong_value(reference: Reference, options_type: type[Value], message: str) 
 
 
 def _choices(annotation: Any) -> list[str]:
-    """The values of a Literal, also of one that may be None."""
+    """The values of a Literal, also of one that may be None; those of a bool."""
+    if annotation is bool:
+        return ["true", "false"]
     if get_origin(annotation) is Literal:
         return [str(value) for value in get_args(annotation)]
     return [value for part in get_args(annotation) for value in _choices(part)]

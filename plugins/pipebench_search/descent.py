@@ -37,6 +37,8 @@ IN_VAIN = 5
 """After so many cycles without a better plan there are no more."""
 WALKED = 0.5
 """Where a cycle finds nothing better, random moves and descents get this multiple of what it spent."""
+REORDERED_LINES = 0.5
+"""The share of cycles with operators in another order than that of the plan that they begin with."""
 LOOK_S = 30e-6
 """What a look at a row of stages may take, before one is known."""
 NEAR = 1.35
@@ -92,9 +94,11 @@ class LocalSearch:
         self.known.first = self.known.best
         starts = diverse(found)
         rows: list[Candidate] = []
+        optima = [] if self._only_rows else self._optima(starts[:1])
         if not self._every.small:
-            rows = self._annealed_in_turn([each for each in starts if self._by_the_clock(each)])
-        optima = starts if rows and self._only_rows else self._optima(starts)
+            bases = diverse(sorted([*optima, *starts], key=lambda each: each.scored.rank))
+            rows = self._annealed_in_turn([each for each in bases if self._by_the_clock(each)])
+        optima = starts if rows and self._only_rows else [*optima, *self._optima(starts[len(optima) :])]
         if self._every.small and not self.known.over():
             self._look_at_all()
             self.known.first = self.known.first or self.known.best
@@ -224,8 +228,9 @@ class LocalSearch:
     def _row(self, base: Candidate, looks: int, share: float) -> tuple[Draft, IntArray] | None:
         """The draft that a cycle finds, and its rows of stages."""
         assert base.draft is not None
-        tight = base.scored.tight
-        line = line_of(self._scorer.model, self._drafting, self._guesses, base.draft, reserve=not tight)
+        draw = self._random if self._random.random() < REORDERED_LINES else None
+        reserve = not base.scored.tight
+        line = line_of(self._scorer.model, self._drafting, self._guesses, base.draft, draw, reserve)
         if line is None:
             return None
         annealing = Annealing(line, self._random.randrange(2**30))

@@ -18,8 +18,8 @@ class SearchOptions(Value, frozen=True, kw_only=True):
     """Options of the planner `local-search`.
 
     - gap: end when the time of the best plan is within this share of the proven bound.
-    - steps: end after so many plans were scored for each operator of the problem; 0: any number. 32 looks of the
-      clock count as one.
+    - steps: end after so many plans were scored for each operator of the problem; 0: any number. 512 looks of
+      annealing count as one, and 32 of the clock.
     - stall: end after so many plans without a better one; 0: never.
     """
 
@@ -43,6 +43,7 @@ def pipebench_planners() -> Iterable[Planner]:
             summary="local search over all that a plan can say, scored by the suite's schedulers and simulator",
             load="pipebench_search.planner:plan",
             options=SearchOptions,
+            kernels="pipebench_search.line.annealing:compile_kernels",
             calls=(*QUICK, *THOROUGH),
             fidelity="",
             capabilities=Capabilities(

@@ -115,6 +115,7 @@ def test_ctrl_c_in_the_search_leaves_the_best_plan_so_far(monkeypatch: pytest.Mo
             trial = replace_trial(trial, heard=lambda _: os.kill(os.getpid(), signal.SIGINT))
         return run_trial(host, trial)
 
+    monkeypatch.setattr(best_module, "STALL", 10**6)  # it tells of its progress after a second
     monkeypatch.setattr(best_module, "run_trial", interrupted)
     found = best(Few(), workload(Pins(tensor_parallel=2, pipeline=2)), timeout_s=60)
     search = next(entry for entry in found.entries if entry.planner == "local-search")

@@ -58,7 +58,7 @@ def test_options_get_their_types() -> None:
     [
         ("p[target=3]", "did you mean 'targets'"),
         ("p[targets=many]", "Expected `int`"),
-        ("p[strict=maybe]", "option 'strict': Expected `bool`"),
+        ("p[strict=maybe]", "unknown value of option 'strict' in p[strict=maybe]: 'maybe' (valid: false, true)"),
         (
             "p[order=sideways]",
             "unknown value of option 'order' in p[order=sideways]: 'sideways' (valid: branch, level)",

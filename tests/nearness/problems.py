@@ -1,6 +1,7 @@
 """The problems that are looked at, by a fixed seed, and the best plan of each that is found in a time."""
 
 import random
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -8,6 +9,8 @@ from pipebench.bench.best import best
 from pipebench.bench.problems.workload import Workload
 from pipebench.bench.problems.workload_builder import WorkloadBuilder
 from pipebench.bounds import class_bound, in_class, time_bound
+from pipebench.certificates.check import check
+from pipebench.certificates.write import NoCertificate, certificate
 from pipebench.costs.quantise import NS_PER_S
 from pipebench.domain.errors import InfeasibleProblem, PipebenchError
 from pipebench.domain.plan import Plan
@@ -81,6 +84,7 @@ def distance(host: Host, each: Each, limit_s: float) -> Distance:
         known = _best(host, workload, each.mode, limit_s)
     bound = time_bound(problem)
     row = class_bound(problem, bound.ns)
+    certify_s, check_s, refused = _certified(problem, known) if known else (None, None, "")
     return Distance(
         problem=each.label,
         group=each.group,
@@ -91,6 +95,9 @@ def distance(host: Host, each: Each, limit_s: float) -> Distance:
         class_bound_ns=None if row is None else row.ns,
         optimal=known is not None and known.optimal,
         in_class=known is not None and in_class(problem, known.plan, known.schedule),
+        certify_s=certify_s,
+        check_s=check_s,
+        refused=refused,
     )
 
 
@@ -100,6 +107,19 @@ class _Known:
     schedule: Schedule
     ns: int
     optimal: bool
+
+
+def _certified(problem: Problem, known: _Known) -> tuple[float | None, float | None, str]:
+    """Seconds of making a certificate, and of checking it; or why there is none."""
+    began_s = time.perf_counter()
+    try:
+        made = certificate(problem, known.plan, known.schedule, {})
+    except NoCertificate as reason:
+        return None, None, str(reason)
+    made_s = time.perf_counter()
+    proven = check(made.data)
+    assert proven.time_ns == known.ns
+    return made_s - began_s, time.perf_counter() - made_s, ""
 
 
 def _best(host: Host, workload: Workload, mode: RegimeMode, limit_s: float) -> _Known | None:

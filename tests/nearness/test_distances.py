@@ -1,6 +1,8 @@
 """Ratios to bounds, and what is looked at."""
 
-from tests.nearness.distances import Distance, mean, tables
+from msgspec.structs import replace
+
+from tests.nearness.distances import Distance, certificates, mean, tables
 from tests.nearness.problems import TightGraph, problems
 
 
@@ -27,6 +29,16 @@ def test_tables_count_problems_without_a_plan_and_split_by_what_binds() -> None:
     assert "| all | 3 | 2 | 0 | 4.000 | 8.00 | 1 | 1.250 | 1.25 |" in made
     assert "| memory | 1 | 1 | 0 | 8.000 | 8.00 | 0 | - | - |" in made
     assert "| work | 2 | 1 | 0 | 2.000 | 2.00 | 1 | 1.250 | 1.25 |" in made
+
+
+def test_certificates_are_counted_and_slow_checks_told() -> None:
+    known = row(200)
+    quick, slow = replace(known, certify_s=1.0, check_s=0.9), replace(known, certify_s=11.0, check_s=1.2)
+    fair = replace(known, certify_s=13.0, check_s=1.2)
+    refused = replace(known, refused="it has no period")
+    said = certificates([quick, slow, fair, refused, row(None)])
+    assert said.startswith("3 of 4 plans have a certificate that the checker accepts.")
+    assert "took 1.20 s at most; in 1 a second and a tenth of `certify` or more. None: it has no period." in said
 
 
 def test_problems_are_the_same_for_a_seed() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from pipebench.algorithms.greedy_order import ANY
 from pipebench.costs.quantise import IntArray
 from pipebench_search.line.kernel import MODULUS, Shares, annealed, look
-from pipebench_search.line.tables import Line
+from pipebench_search.line.tables import Costs, Line
 
 HOT, COLD = 0.02, 0.0003
 """By such a share a plan may take longer to be gone on from with a chance of 1/e: at first, and in the end."""
@@ -67,3 +67,18 @@ class Annealing:
             if time.monotonic() - began_s < SLICE_S:
                 some *= 2
         return Row(lowest, int(lowest_ns))
+
+
+def compile_kernels() -> None:
+    """Those of annealing, by one operator that costs nothing: problems that are seen through do not anneal."""
+    one, two = np.zeros(1, np.int64), np.zeros((1, 1), np.int64)
+    three, sums = np.zeros((1, 1, 1), np.int64), np.zeros((1, 1, 2), np.int64)
+    costs = Costs(
+        shape_of=one, link=two - 1, forward=sums, backward=sums, weight=sums, state=sums, saved=sums,
+        parameters=sums, workspace=one, transient=three, recomputes=one, update=np.zeros((1, 2)), producer=one,
+        first_reader=np.zeros(2, np.int64), reader=one, there=two, back=two, buffer=two, input=two,
+        limit=one + 1, mode=0, micro_batches=1,
+    )  # fmt: skip
+    stages = np.array([[1, 0, 0, 1]], np.int64)
+    look(costs, stages, False, ANY - 1)
+    annealed(costs, stages, 0, stages, 0, False, (0, 1, 1), (HOT, COLD), ANYWHERE, 1.0, 1, one + 1)

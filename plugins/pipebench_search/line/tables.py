@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, permutations
+from random import Random
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import FloatArray, IntArray, whole_bytes
 from pipebench.domain.cluster import LinkLevel, LinkMode
 from pipebench.domain.errors import PipebenchError
+from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.profile import OperatorCosts
 from pipebench.domain.topology import topological_order
 from pipebench_search.draft import Draft, Drafting, Manner, Part
@@ -111,11 +113,17 @@ class Line:
 
 
 def line_of(
-    model: CostModel, drafting: Drafting, guesses: Guesses, draft: Draft, reserve: bool = True
+    model: CostModel,
+    drafting: Drafting,
+    guesses: Guesses,
+    draft: Draft,
+    draw: Random | None = None,
+    reserve: bool = True,
 ) -> Line | None:
     """The line of a draft whose stages have equal micro-batches. Idle devices are lanes, too.
 
-    reserve: whether the memory stays free that the problem wants free.
+    draw: random numbers, for an order of the operators of each stage that goes one branch after the other; None:
+    as the stages have them. reserve: whether the memory stays free that the problem wants free.
     None where stages differ in degree or wait for each other in a circle, where operators have no times, or what a
     stage costs is no sum over its operators: replicas that share all weights, devices of several types.
     """
@@ -134,7 +142,10 @@ def line_of(
     ways = tuple(dict.fromkeys((*(way for way in drafting.ways if way.tensor_parallel == degree), *own)))
     if parts is None or len(ways) * len(set(sizes)) * len(model.graph.operators) > MOST_CELLS:
         return None
-    order = tuple(operator for at in parts for operator in draft.parts[at].operators)
+    each = [draft.parts[at].operators for at in parts]
+    if draw is not None:
+        each = [_branch_by_branch(model.graph, operators, draw) for operators in each]
+    order = tuple(operator for operators in each for operator in operators)
     try:
         costs = _Prices(model, guesses, replace(draft, sizes=sizes), order, ways).costs(reserve)
     except PipebenchError:
@@ -152,6 +163,24 @@ def _one_behind_the_other(model: CostModel, draft: Draft) -> tuple[int, ...] | N
         return tuple(topological_order([sorted(each) for each in after], [str(at) for at in range(len(after))]))
     except PipebenchError:
         return None
+
+
+def _branch_by_branch(graph: OperatorGraph, operators: tuple[int, ...], draw: Random) -> tuple[int, ...]:
+    """The operators in a topological order; where one may be next that reads from the last, such a one is."""
+    inside = set(operators)
+    waits = {each: len(inside & set(graph.predecessors[each])) for each in operators}
+    ready = [each for each in operators if not waits[each]]
+    draw.shuffle(ready)
+    found: list[int] = []
+    while ready:
+        found.append(ready.pop())
+        readers = [each for each in graph.successors[found[-1]] if each in inside]
+        draw.shuffle(readers)
+        for reader in readers:
+            waits[reader] -= 1
+            if not waits[reader]:
+                ready.append(reader)
+    return tuple(found)
 
 
 class _Prices:

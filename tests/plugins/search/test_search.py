@@ -101,8 +101,8 @@ def test_where_memory_is_tight_it_beats_annealing() -> None:
 
 
 def test_where_memory_is_tight_and_updates_wait_it_beats_annealing() -> None:
-    """14 s of annealing found 22 897 485 ns, by the simulator; descents alone find 23 602 835."""
-    assert nanoseconds(found(tight(4, "sync"), context(steps=80))) <= 22_897_485
+    """10 s of annealing over all moves found 31 342 400 ns."""
+    assert nanoseconds(found(tight(0, "sync"), context(steps=40))) < 31_342_400
 
 
 @pytest.mark.parametrize("mode", MODES)
