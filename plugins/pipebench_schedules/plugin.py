@@ -69,7 +69,7 @@ class FiniteBranchOptions(Value, frozen=True, kw_only=True):
 
 @hookimpl
 def pipebench_schedulers() -> tuple[Scheduler, ...]:
-    """gpipe, 1f1b, kfkb, interleaved-1f1b, zb-h1, zb-v, chimera, greedy, finite-bnb, 1f1b* and 1f1b-rr."""
+    """gpipe, 1f1b, kfkb, interleaved-1f1b, zb-h1, zb-v, chimera, greedy, finite-bnb, 1f1b*, 1f1b-rr and modulo."""
     return (
         Scheduler(
             name="gpipe",
@@ -178,5 +178,13 @@ def pipebench_schedulers() -> tuple[Scheduler, ...]:
                 "gradients are reduced once a mini-batch, in equal shares behind all backwards",
             ),
             capabilities=ScheduleCapabilities(produces="periodic", replicas=EITHER),
+        ),
+        Scheduler(
+            name="modulo",
+            summary="periodic pattern for any placement: all in the first gaps of devices and links",
+            load="pipebench_schedules.modulo:schedule",
+            reference="Rau 1994, Iterative Modulo Scheduling, section 3.2",
+            deviations=("down the stages and up again, without backtracking; memory is tried, not scheduled",),
+            capabilities=ScheduleCapabilities(produces="periodic", placements=("listed",), named_only=True),
         ),
     )

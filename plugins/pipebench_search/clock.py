@@ -35,9 +35,7 @@ class Clock:
 
     def shows(self, draft: Draft) -> bool:
         """Whether it tells the time of the draft: several stages of one micro-batch size, in sync."""
-        parts = draft.parts
-        alike = all(p.micro_batch == parts[0].micro_batch and p.replicas == "split" for p in parts)
-        return self._sync and len(parts) > 1 and alike and draft.routing == "direct" and not self._problem.overlap
+        return self._sync and draft.alike and not self._problem.overlap
 
     def time_ns(self, draft: Draft) -> int | None:
         """Of the fastest order that fits in memory; None where none does."""

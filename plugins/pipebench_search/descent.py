@@ -97,7 +97,7 @@ class LocalSearch:
         optima = [] if self._only_rows else self._optima(starts[:1])
         if not self._every.small:
             bases = diverse(sorted([*optima, *starts], key=lambda each: each.scored.rank))
-            rows = self._annealed_in_turn([each for each in bases if self._by_the_clock(each)])
+            rows = self._annealed_in_turn([each for each in bases if self._has_rows(each)])
         optima = starts if rows and self._only_rows else [*optima, *self._optima(starts[len(optima) :])]
         if self._every.small and not self.known.over():
             self._look_at_all()
@@ -108,7 +108,7 @@ class LocalSearch:
         cycles = in_vain = 0
         while not self.known.over():
             known, spent = self.known.best, self.known.spent
-            bases = [*rows[:1], *(each for each in diverse(optima) if self._by_the_clock(each))]
+            bases = [*rows[:1], *(each for each in diverse(optima) if self._has_rows(each))]
             if bases and in_vain < IN_VAIN:
                 base = bases[0 if cycles % 2 else cycles // 2 % len(bases)]
                 rows += self._annealed(base, self._first_looks << min(1 + cycles, DOUBLED))
@@ -183,13 +183,13 @@ class LocalSearch:
 
     def _annealed_in_turn(self, starts: list[Candidate]) -> list[Candidate]:
         """What cycles find, the best first: a cycle from each start, twice as long ones from the better half of
-        what they found, and so on. They get half of what is left, or all where there is nothing else to do.
+        what they found, and so on. They get a third of what is left, or all where there is nothing else to do.
         """
         rounds: list[int] = [len(starts)] if starts else []
         while rounds and rounds[-1] > 1:
             rounds.append(-(-rounds[-1] // 2))
         left = total = sum(number << at for at, number in enumerate(rounds))
-        others = 0 if self._only_rows else total
+        others = 0 if self._only_rows else 2 * total
         found, here = [], starts
         for at, number in enumerate(rounds):
             made: list[Candidate] = []
@@ -214,9 +214,10 @@ class LocalSearch:
         plan = self._drafting.plan_of(draft)
         if plan is None:
             return []
-        micro_batch = draft.parts[0].micro_batch
-        plan = plan.with_in_flight([cap * micro_batch for cap in stages[:, CAP].tolist()])
-        scored = self.known.as_declared(plan) if self._scorer.permitted(plan) else None
+        if self._clock.shows(draft):
+            micro_batch = draft.parts[0].micro_batch
+            plan = plan.with_in_flight([cap * micro_batch for cap in stages[:, CAP].tolist()])
+        scored = self.known.as_annealed(plan) if self._scorer.permitted(plan) else None
         if scored is None:
             return []
         made = Candidate(scored, draft, base.source, (*base.moves, "annealing"))
@@ -251,9 +252,16 @@ class LocalSearch:
         """Micro-batches that the stages may keep in flight: those that the plan declares, else the clock's."""
         assert base.draft is not None
         stages = base.scored.plan.stages
+        if not self._clock.shows(base.draft):
+            return [[1] * len(stages)]
         if all(stage.in_flight for stage in stages):
             return [[stage.in_flight // stage.micro_batch for stage in stages]]
         return self._clock.numbers_in_flight(base.draft)
+
+    def _has_rows(self, here: Candidate) -> bool:
+        """Whether annealing may begin with this plan: any order of its tasks will do."""
+        free = self._scorer.orders_freely and not self._scorer.problem.overlap
+        return here.draft is not None and free and here.draft.alike
 
     def _by_the_clock(self, here: Candidate) -> bool:
         """Whether the clock tells plans like this one apart: any order of their tasks will do."""

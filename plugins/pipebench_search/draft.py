@@ -58,6 +58,13 @@ class Draft:
         """Of all copies."""
         return self.copies * sum(self.sizes)
 
+    @property
+    def alike(self) -> bool:
+        """Whether it has several stages, of one micro-batch size that replicas share, and sends directly."""
+        size = self.parts[0].micro_batch
+        each = all(part.micro_batch == size and part.replicas == "split" for part in self.parts)
+        return each and len(self.parts) > 1 and self.routing == "direct"
+
     def hosted(self, group: int) -> list[int]:
         """The positions of the stages on a group."""
         return [position for position, part in enumerate(self.parts) if part.group == group]

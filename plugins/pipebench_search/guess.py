@@ -69,6 +69,11 @@ class Guesses:
         """A stage of a draft."""
         return self._stage(draft, part, sum(draft.sizes[: part.group]))
 
+    def update_ns(self, draft: Draft, part: Part) -> int:
+        """The update of a stage of a draft, once a mini-batch, in both regimes."""
+        stage = self.stage(draft, part)
+        return self._model.update_ns(stage, _copies_of(stage, draft.copies, sum(draft.sizes)))
+
     def _stage(self, draft: Draft, part: Part, first: int) -> Stage:
         size = draft.sizes[part.group]
         replicas = size // part.way.tensor_parallel

@@ -69,9 +69,9 @@ class Incumbent:
         """As `Scorer.score`; it is counted."""
         return self._counted(lambda: self._scorer.score(plan, below, kept))
 
-    def as_declared(self, plan: Plan) -> Scored | None:
-        """As `Scorer.as_declared`; it is counted."""
-        return self._counted(lambda: self._scorer.as_declared(plan))
+    def as_annealed(self, plan: Plan) -> Scored | None:
+        """As `Scorer.as_annealed`; it is counted."""
+        return self._counted(lambda: self._scorer.as_annealed(plan))
 
     def _counted(self, score: Callable[[], Scored | None]) -> Scored | None:
         began_s = time.monotonic()

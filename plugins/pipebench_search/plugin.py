@@ -8,7 +8,7 @@ from pipebench.hooks.descriptors import Capabilities, Planner
 
 PIPEBENCH_API = 1
 
-QUICK = ("1f1b", "1f1b*", "gpipe", "interleaved-1f1b", "zb-h1", "zb-v", "chimera")
+QUICK = ("1f1b", "1f1b*", "modulo", "gpipe", "interleaved-1f1b", "zb-h1", "zb-v", "chimera")
 """Schedulers that follow a rule."""
 THOROUGH = ("kfkb", "1f1b-rr", "greedy", "periodic-bnb", "finite-bnb")
 """Schedulers that look at several orders."""

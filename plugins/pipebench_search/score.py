@@ -21,7 +21,8 @@ from pipebench_search.plugin import QUICK
 
 WORTH_ORDERING = 1.25
 """Slow schedulers are asked for a plan that a fast one brings within this factor of the best one."""
-FEW_STAGES = 6
+FEW_STAGES, MANY_STAGES = 6, 12
+"""Branch and bound sees few stages through; of many it mostly finds nothing: another pattern is tried first."""
 BRANCH, LONG_BRANCH, SHORT_BRANCH = "periodic-bnb", "periodic-bnb[nodes=2000]", "periodic-bnb[nodes=200]"
 """Branch and bound that ends soon: a pattern of many stages takes seconds otherwise."""
 FEW_TASKS = 48
@@ -29,6 +30,7 @@ FEW_TASKS = 48
 TREE = "finite-bnb"
 FEW_NODES = 500
 """Of the search for the best order of a plan that may not be looked at again."""
+MODULO = "modulo"
 LINKED = "greedy[links=true]"
 """Greedy orders whose messages wait for links, as the clock has them."""
 
@@ -156,13 +158,14 @@ class Scorer:
         """The plan in a better order of its tasks, by branch and bound; None where none was found."""
         if not self._free_order(scored.plan):
             return None
-        name = f"{TREE}[nodes={nodes}]" if self._sync else BRANCH
+        few = len(scored.plan.stages) <= FEW_STAGES
+        name = f"{TREE}[nodes={nodes}]" if self._sync else BRANCH if few else SHORT_BRANCH
         return self._under(name, scored.plan.without_in_flight(), scored.rank)[1]
 
-    def as_declared(self, plan: Plan) -> Scored | None:
-        """The plan in greedy order with the samples in flight that it declares; None where it is not valid."""
+    def as_annealed(self, plan: Plan) -> Scored | None:
+        """The plan in greedy order with what it declares in flight, in async in a pattern; None: not valid."""
         self._context.count("plans")
-        return self._under(LINKED, plan, None)[1]
+        return self._under(LINKED if self._sync else MODULO, plan, None)[1]
 
     @property
     def orders_freely(self) -> bool:
@@ -204,7 +207,8 @@ class Scorer:
             if len(stages) == 1:
                 return ["1f1b*"]
             branch = BRANCH if self._thorough else LONG_BRANCH if len(stages) <= FEW_STAGES else SHORT_BRANCH
-            return ["1f1b*", "1f1b-rr", branch] if kind == "apart" else ["1f1b*", branch]
+            last = [MODULO, branch] if len(stages) > MANY_STAGES else [branch]
+            return ["1f1b*", "1f1b-rr", *last] if kind == "apart" else ["1f1b*", *last]
         if len(stages) == 1:
             return ["1f1b"]
         if kind == "apart":

@@ -16,6 +16,9 @@ HOT, COLD = 0.02, 0.0003
 ANYWHERE: Shares = (0.35, 0.47, 0.59, 0.71, 0.76, 0.82, 0.94, 1.0)
 PLACED: Shares = (0.5, 0.5, 0.5, 0.5, 0.6, 0.8, 1.0, 1.0)
 """Moves where stages may be on any lane; and where each lane keeps as many as it has."""
+ANYWHERE_STEADY: Shares = (0.4, 0.56, 0.7, 0.83, 0.88, 0.94, 0.94, 1.0)
+PLACED_STEADY: Shares = (0.6, 0.6, 0.6, 0.6, 0.7, 1.0, 1.0, 1.0)
+"""The same without a flush, where nothing says what is kept in flight."""
 SPREAD = 24
 """A cut moves by one part in so many of all operators, on average."""
 MOST_STAGES = 64
@@ -39,6 +42,8 @@ class Annealing:
         self._line, self._split = line, line.splits
         self._random = np.array([1 + seed % (MODULUS - 1)], np.int64)
         self._spread = max(1.0, len(line.order) / SPREAD)
+        steady, placed = bool(line.costs.steady), line.placed
+        self._shares = ((ANYWHERE, PLACED), (ANYWHERE_STEADY, PLACED_STEADY))[steady][placed]
 
     def ns(self, stages: IntArray) -> int | None:
         """What rows of stages take; None where they do not fit in memory."""
@@ -60,7 +65,7 @@ class Annealing:
             began_s, end = time.monotonic(), min(looks, done + some)
             here, here_ns, lowest, lowest_ns = annealed(
                 self._line.costs, here, here_ns, lowest, lowest_ns, self._split, (done, end, looks),
-                (HOT, COLD), PLACED if self._line.placed else ANYWHERE, self._spread, most, self._random,
+                (HOT, COLD), self._shares, self._spread, most, self._random,
             )  # fmt: skip
             looked(end - done)
             done = end
@@ -77,7 +82,7 @@ def compile_kernels() -> None:
         shape_of=one, link=two - 1, forward=sums, backward=sums, weight=sums, state=sums, saved=sums,
         parameters=sums, workspace=one, transient=three, recomputes=one, update=np.zeros((1, 2)), producer=one,
         first_reader=np.zeros(2, np.int64), reader=one, there=two, back=two, buffer=two, input=two,
-        limit=one + 1, mode=0, micro_batches=1,
+        limit=one + 1, mode=0, micro_batches=1, steady=0,
     )  # fmt: skip
     stages = np.array([[1, 0, 0, 1]], np.int64)
     look(costs, stages, False, ANY - 1)

@@ -6,6 +6,7 @@ import numpy as np
 
 from pipebench.algorithms.greedy_order import ANY, run
 from pipebench.algorithms.jit import kernel
+from pipebench.algorithms.modulo_order import shortest
 from pipebench.costs.quantise import IntArray
 from pipebench_search.line.tables import CAP, DELAY, END, HALF, LANE, WAY, Costs
 
@@ -20,10 +21,13 @@ Shares = tuple[float, float, float, float, float, float, float, float]
 
 @kernel
 def look(costs: Costs, stages: IntArray, split: bool, most_ns: int) -> int:
-    """The ns of a mini-batch in greedy order, as `greedy[links=true]` has it; ANY: above the limit, or too large.
+    """The ns of a mini-batch in greedy order, as `greedy[links=true]` has it, in async in the pattern of `modulo`.
 
+    ANY: above the limit, or too large.
     stages: rows of (END, LANE, WAY, CAP), at least one. split: weight gradients are tasks of their own.
     """
+    if costs.steady:
+        return _in_pattern(costs, stages, most_ns)
     lanes, count = len(costs.shape_of), len(stages)
     duration, memory, lane_of, caps, reduce, peak = _stages(costs, stages, split)
     first, rows, sent_first, sent = _waits(costs, stages, memory)
@@ -37,6 +41,18 @@ def look(costs: Costs, stages: IntArray, split: bool, most_ns: int) -> int:
         return ANY
     ns = int((free + reduce).max())
     return ns if ns <= most_ns else ANY
+
+
+@kernel
+def _in_pattern(costs: Costs, stages: IntArray, most_ns: int) -> int:
+    duration, memory, lane_of, _, _, held = _stages(costs, stages, False)
+    first, rows, _, _ = _waits(costs, stages, memory)
+    starts, sent = np.zeros((2, len(stages)), np.int64), np.zeros(len(rows), np.int64)
+    period = shortest(
+        starts, sent, most_ns if most_ns >= ANY - 1 else most_ns // costs.micro_batches, np.arange(len(stages)),
+        duration, lane_of, memory, held, costs.limit, first, rows,
+    )  # fmt: skip
+    return ANY if period == ANY else period * costs.micro_batches
 
 
 @kernel
@@ -70,7 +86,11 @@ def _stages(
         memory[2, at] = workspace
         parameters = costs.parameters[size, way, end] - costs.parameters[size, way, first]
         if parameters:
-            reduce[lane] += round(costs.update[lane, 0] + costs.update[lane, 1] * parameters)
+            update = round(costs.update[lane, 0] + costs.update[lane, 1] * parameters)
+            if costs.steady:
+                duration[0, at] += -(-update // costs.micro_batches)
+            else:
+                reduce[lane] += update
         first = end
     return duration, memory, lane_of, caps, reduce, held
 

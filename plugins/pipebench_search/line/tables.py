@@ -42,7 +42,8 @@ class Costs(NamedTuple):
     producer: by tensor, a place, -1: it is an input of the model. first_reader, reader: the places that read it.
     there, back: ns of its messages, shape (kinds, tensors). buffer, input: bytes of a message with its gradient,
     and of what a stage that recomputes keeps, shape (sizes, tensors).
-    limit: by lane, bytes. mode: DELAY, FULL or HALF. micro_batches: of a mini-batch.
+    limit: by lane, bytes. mode: DELAY, FULL or HALF. micro_batches: of a mini-batch. steady: 1 in
+    async, where a share of the update follows each backward, which is not a part of `backward`.
     """
 
     shape_of: IntArray
@@ -67,6 +68,7 @@ class Costs(NamedTuple):
     limit: IntArray
     mode: int
     micro_batches: int
+    steady: int
 
 
 @dataclass(frozen=True)
@@ -216,6 +218,7 @@ class _Prices:
             workspace=np.array([self._operator(each).workspace_bytes for each in self._order], np.int64),
             transient=transient,
             recomputes=np.array([way.recompute == "stage" for way in self._ways], np.int64),
+            steady=int(problem.regime.mode == "async"),
             update=np.array([self._update(lane, parameters[shape, 0]) for lane, shape in enumerate(shape_of)]),
             producer=np.array([self._place[each] if each >= 0 else -1 for each in producers], np.int64),
             first_reader=np.cumsum([0, *map(len, readers)]),
@@ -250,8 +253,12 @@ class _Prices:
                 fixed = chosen.fixed_bytes
                 transient = whole_bytes(chosen.transient_bytes_per_sample * model.local_samples(stage))
             state = fixed + model.formula.state_bytes(parameters, stage.data_parallel * draft.copies)
+            backward = times.backward
+            if model.problem.regime.mode == "async":
+                update = self._guesses.update_ns(draft, part)
+                backward -= model.formula.update_share_ns(update, self._micro_batch, draft.copies)
             found[:, size, way, place] = (
-                *(times.forward, times.backward, times.weight_gradient),
+                *(times.forward, backward, times.weight_gradient),
                 *(state, model.saved_bytes(stage), parameters, transient),
             )
         return tuple(found)
@@ -262,7 +269,7 @@ class _Prices:
         for operators in ((self._order[int(parameters.argmax())],), self._order):
             part = Part(operators, lane, self._ways[0], self._micro_batch)
             weights = self._model.parameter_bytes(self._guesses.stage(self._draft, part))
-            points[weights] = self._guesses.stage_times(self._draft, part).all_reduce
+            points[weights] = self._guesses.update_ns(self._draft, part)
         (least, less), (most, more) = min(points.items()), max(points.items())
         each = (more - less) / (most - least) if most > least else more / max(1, most)
         return more - each * most, each

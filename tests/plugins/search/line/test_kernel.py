@@ -9,7 +9,9 @@ import pytest
 from pipebench.algorithms.greedy_order import ANY, GreedyOrder, Tables
 from pipebench.check import check_plan
 from pipebench.costs.quantise import IntArray
+from pipebench.domain.errors import InfeasibleProblem
 from pipebench.domain.problem import Problem
+from pipebench.domain.schedule import PeriodicSchedule
 from pipebench_search.draft import Draft, Drafting
 from pipebench_search.guess import Guesses
 from pipebench_search.line.annealing import ANYWHERE, PLACED
@@ -17,6 +19,7 @@ from pipebench_search.line.kernel import look, neighbour
 from pipebench_search.line.tables import CAP, END, LANE, WAY, Line, line_of
 from pipebench_search.moves import Neighbourhood
 from pipebench_search.score import CachedCosts
+from tests.plugins.running import services
 from tests.plugins.search.tight import tight
 
 
@@ -83,6 +86,30 @@ def test_rows_of_stages_take_what_their_plan_takes_in_greedy_order(number: int) 
                     assert look(line.costs._replace(limit=less), stages, split, ANY - 1) == ANY
                 compared += 1
     assert compared >= 50
+
+
+@pytest.mark.parametrize("number", range(8))
+def test_without_a_flush_rows_take_what_their_pattern_takes(number: int) -> None:
+    problem = tight(number, "async", share=4.0, operators=8, devices=2 + number % 3)
+    lines = Lines(number, problem)
+    compared = over = 0
+    for line in lines.found[:10]:
+        for stages in walked(line, line.stages(lines.caps(line)), 4, number):
+            plan = lines.drafting.plan_of(line.draft_of(stages))
+            assert plan is not None
+            ns = look(line.costs, stages, False, ANY - 1)
+            try:
+                made = services().schedule("modulo", problem, plan)
+            except InfeasibleProblem:
+                assert ns == ANY
+                over += 1
+                continue
+            assert isinstance(made, PeriodicSchedule)
+            # A share of an update is a line through two points, rounded up; a period is close to one part in 1024.
+            assert ns / line.costs.micro_batches == pytest.approx(made.period_ns, rel=2e-3)
+            compared += 1
+    assert compared >= 10
+    assert over + compared >= 20
 
 
 def test_what_takes_longer_than_the_limit_is_told_at_once() -> None:

@@ -1,0 +1,210 @@
+"""Patterns that repeat, by modulo scheduling: each task and message as early as its lane or link is free.
+
+Rau, Iterative Modulo Scheduling: An Algorithm For Software Pipelining Loops, MICRO-27 (1994), section 3.2, without
+its backtracking: a pipeline without a flush has no recurrence but the memory of what is in flight.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipebench.algorithms.greedy_order import AHEAD, ANY, BACK, Tables
+from pipebench.algorithms.jit import kernel
+from pipebench.costs.quantise import IntArray
+
+FINE = 10
+"""A period is closed in on to one part in 2^FINE."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModuloPattern:
+    """Micro-batch 0 in a pattern of that period. task_ns: starts of backwards and forwards, shape (2, stages).
+
+    message_ns: when the message of each row of `Tables.waits` starts, shape (rows).
+    """
+
+    period_ns: int
+    task_ns: IntArray
+    message_ns: IntArray
+
+
+def modulo_pattern(tables: Tables, stages: Sequence[int], most_bytes: Sequence[int]) -> ModuloPattern | None:
+    """A pattern of a short period that fits in memory; None where none was found.
+
+    stages: each behind those that it reads from. most_bytes: by lane. Messages between two lanes wait for each
+    other as `tables.link_mode` says.
+    """
+    order = np.array(stages, np.int64)
+    task_ns = np.zeros((2, len(stages)), np.int64)
+    first, rows, _, _ = tables.waits
+    message_ns = np.zeros(len(rows), np.int64)
+    held = np.array(tables.held, np.int64)
+    period_ns = shortest(
+        task_ns, message_ns, ANY - 1, order, tables.durations(split=False), tables.lanes, tables.memory, held,
+        np.array(most_bytes, np.int64), first, rows,
+    )  # fmt: skip
+    return None if period_ns == ANY else ModuloPattern(int(period_ns), task_ns, message_ns)
+
+
+@kernel
+def shortest(
+    task_ns: IntArray,
+    message_ns: IntArray,
+    most_ns: int,
+    order: IntArray,
+    duration: IntArray,
+    lane_of: IntArray,
+    memory: IntArray,
+    held: IntArray,
+    most_bytes: IntArray,
+    first: IntArray,
+    rows: IntArray,
+) -> int:
+    """A short period of `most_ns` at most, whose starts are written; ANY where none was found.
+
+    order: stages, each behind those that it reads from. duration: of backwards and forwards, shape (2, stages).
+    memory, first, rows: as `greedy_order.run` takes them. held, most_bytes: by lane.
+    """
+    lanes = len(held)
+    low = max(1, _busiest(duration, lane_of, rows, lanes))
+    if low > most_ns:
+        return ANY
+    if most_ns >= ANY - 1:
+        high, least = low, duration.sum() + rows[:, 1].sum() + 1
+        while not _placed(
+            task_ns, message_ns, high, order, duration, lane_of, memory, held, most_bytes, first, rows
+        ):
+            if high > least:
+                return ANY
+            low, high = high, 2 * high
+    else:
+        high = most_ns
+        if not _placed(task_ns, message_ns, high, order, duration, lane_of, memory, held, most_bytes, first, rows):
+            return ANY
+    tried, sent = task_ns.copy(), message_ns.copy()
+    at = low
+    while low < high:
+        if _placed(tried, sent, at, order, duration, lane_of, memory, held, most_bytes, first, rows):
+            high = at
+            task_ns[:], message_ns[:] = tried, sent
+        else:
+            low = at + 1
+        if high - low <= high >> FINE:
+            break
+        at = (low + high) // 2
+    return high
+
+
+@kernel
+def _busiest(duration: IntArray, lane_of: IntArray, rows: IntArray, lanes: int) -> int:
+    """Busy ns of a micro-batch of the busiest lane or link."""
+    load, links = np.zeros(lanes, np.int64), np.zeros(lanes * lanes, np.int64)
+    for at in range(len(lane_of)):
+        load[lane_of[at]] += duration[BACK, at] + duration[AHEAD, at]
+    for row in range(len(rows)):
+        if rows[row, 2] >= 0:
+            links[rows[row, 2]] += rows[row, 1]
+    most: int = max(load.max(), links.max())
+    return most
+
+
+@kernel
+def _placed(
+    task_ns: IntArray,
+    message_ns: IntArray,
+    period: int,
+    order: IntArray,
+    duration: IntArray,
+    lane_of: IntArray,
+    memory: IntArray,
+    held: IntArray,
+    most_bytes: IntArray,
+    first: IntArray,
+    rows: IntArray,
+) -> bool:
+    """Whether all tasks and messages have a place in the period, and memory suffices. Starts are written."""
+    lanes, stages = len(held), len(order)
+    # What is placed on lanes, and behind them on links: the next and the last number of each, by resource.
+    items = np.empty((2 * stages + len(rows), 3), np.int64)
+    last = np.full(lanes + lanes * lanes, -1, np.int64)
+    count = 0
+    for step in range(2 * stages):
+        kind = AHEAD if step < stages else BACK
+        at = order[step] if step < stages else order[2 * stages - 1 - step]
+        ready = 0 if kind == AHEAD else task_ns[AHEAD, at] + duration[AHEAD, at]
+        for row in range(first[kind, at], first[kind, at + 1]):
+            sender, ns, link = rows[row, 0], rows[row, 1], rows[row, 2]
+            start = task_ns[kind, sender] + duration[kind, sender]
+            if link >= 0 and ns > 0:
+                start = _free(items, last[lanes + link], start, ns, period)
+                if start < 0:
+                    return False
+                items[count, 0], items[count, 1], items[count, 2] = start % period, ns, last[lanes + link]
+                last[lanes + link] = count
+                count += 1
+            message_ns[row] = start
+            ready = max(ready, start + ns)
+        lane, ns = lane_of[at], duration[kind, at]
+        if ns > 0:
+            ready = _free(items, last[lane], ready, ns, period)
+            if ready < 0:
+                return False
+            items[count, 0], items[count, 1], items[count, 2] = ready % period, ns, last[lane]
+            last[lane] = count
+            count += 1
+        task_ns[kind, at] = ready
+    return _fits(task_ns, period, duration, lane_of, memory, held, most_bytes)
+
+
+@kernel
+def _free(items: IntArray, last: int, ready: int, ns: int, period: int) -> int:
+    """The first instant from `ready` at which a resource is free for so long in each period; -1: none.
+
+    last: the last item that is placed on it; items: start in the period, ns, and the item before.
+    """
+    if ns > period:
+        return -1
+    start, moved = ready, True
+    while moved:
+        moved = False
+        at = last
+        while at >= 0:
+            since = (start - items[at, 0]) % period
+            if since < items[at, 1]:
+                start, moved = start + items[at, 1] - since, True
+            elif period - since < ns:
+                start, moved = start + period - since + items[at, 1], True
+            if start - ready >= period:
+                return -1
+            at = items[at, 2]
+    return start
+
+
+@kernel
+def _fits(
+    task_ns: IntArray,
+    period: int,
+    duration: IntArray,
+    lane_of: IntArray,
+    memory: IntArray,
+    held: IntArray,
+    most_bytes: IntArray,
+) -> bool:
+    """Whether the micro-batches in flight fit at the start of each task."""
+    stages = len(lane_of)
+    for event in range(2 * stages):
+        kind, at = event // stages, event % stages
+        now, lane = task_ns[kind, at], lane_of[at]
+        used = held[lane] + memory[2, at]
+        for other in range(stages):
+            if lane_of[other] != lane:
+                continue
+            begun = (now - task_ns[AHEAD, other]) // period
+            ended = (now - task_ns[BACK, other] - duration[BACK, other]) // period
+            # The task that starts now is under way, though one of 0 ns has ended.
+            live = max(begun - ended, 1 if other == at else 0)
+            used += live * memory[0, other] + (memory[1, other] if live > 0 else 0)
+        if used > most_bytes[lane]:
+            return False
+    return True
