@@ -19,6 +19,7 @@ from pipebench_search.line.kernel import look, neighbour
 from pipebench_search.line.tables import CAP, END, LANE, WAY, Line, line_of
 from pipebench_search.moves import Neighbourhood
 from pipebench_search.score import CachedCosts
+from tests.builders import cluster, dag_problem
 from tests.plugins.running import services
 from tests.plugins.search.tight import tight
 
@@ -110,6 +111,28 @@ def test_without_a_flush_rows_take_what_their_pattern_takes(number: int) -> None
             compared += 1
     assert compared >= 10
     assert over + compared >= 20
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_another_order_of_the_operators_is_a_topological_one_branch_by_branch(number: int) -> None:
+    edges = [(0, (1, 2, 3), 9), (1, (4,), 9), (2, (5,), 9), (3, (6,), 9), (4, (7,), 9), (5, (7,), 9), (6, (7,), 9)]
+    problem = dag_problem([5] * 8, [9] * 8, edges, cluster(2), mode="sync", mini_batch=4, micro_batches=(1, 2, 4))
+    lines = Lines(number, problem)
+    graph, draw, changed = lines.model.graph, random.Random(number), 0
+    for like in lines.found[:8]:
+        line = line_of(lines.model, lines.drafting, Guesses(lines.model), like.like, draw)
+        assert line is not None
+        place = {operator: at for at, operator in enumerate(line.order)}
+        assert sorted(place) == list(range(len(graph.operators)))
+        assert all(place[a] < place[b] for a, readers in enumerate(graph.successors) for b in readers)
+        caps = lines.caps(line)
+        same = line.draft_of(line.stages(caps)).parts
+        assert {frozenset(part.operators) for part in same} == {frozenset(p.operators) for p in like.like.parts}
+        assert look(line.costs, line.stages(caps), False, ANY - 1) == look(
+            like.costs, like.stages(caps), False, ANY - 1
+        )
+        changed += line.order != like.order
+    assert changed >= 1
 
 
 def test_what_takes_longer_than_the_limit_is_told_at_once() -> None:
