@@ -130,27 +130,31 @@ def _least(proof: Mapping[str, Any], time: int) -> int:
         if key not in made:
             made[key] = _useful([_row(proof, each, kind, time, unit) for each in proof["tables"][key[0]]])
         here = [[0] * (points + 1) for _ in range(places + 1)]
+        moved: dict[tuple[int, int], list[int]] = {}
         for started in range(places + 1):
-            rows = [
-                (after[held := min(started + devices, places)],
-                 cost + wait * max(0, proof["devices"] - held * unit), saved, slope)
-                for devices, cost, wait, saved, slope in made[key]
-            ]  # fmt: skip
-            for point in range(points + 1):
-                here[started][point] = min(
-                    cost + slope * point * step + _between(line, point * step + saved, step)
-                    for line, cost, saved, slope in rows
-                )
+            least: dict[tuple[int, int, int], int] = {}
+            for devices, cost, wait, saved, slope in made[key]:
+                held = min(started + devices, places)
+                sum_ns = cost + wait * max(0, proof["devices"] - held * unit)
+                alike = held, saved, slope
+                least[alike] = min(sum_ns, least.get(alike, sum_ns))
+            sums: list[list[int]] = []
+            for (held, saved, slope), sum_ns in least.items():
+                if (held, saved) not in moved:
+                    moved[held, saved] = _moved(after[held], saved, step)
+                each = slope * step
+                sums.append([sum_ns + each * point + ns for point, ns in enumerate(moved[held, saved])])
+            here[started] = list(map(min, *sums)) if len(sums) > 1 else sums[0]
         after = here
     return after[0][0]
 
 
-def _between(line: list[int], saved: int, step: int) -> int:
-    """The value at `saved` bytes between two points, rounded down; behind the last point that of the last."""
+def _moved(line: list[int], saved: int, step: int) -> list[int]:
+    """The values `saved` bytes behind each point: between two rounded down, behind the last that of the last."""
     at, rest = divmod(saved, step)
-    if at >= len(line) - 1:
-        return line[-1]
-    return line[at] + (line[at + 1] - line[at]) * rest // step
+    pairs = zip(line[at:], line[at + 1 :], strict=False)
+    between = [low + (high - low) * rest // step for low, high in pairs] if rest else line[at:-1]
+    return between + line[-1:] * (len(line) - len(between))
 
 
 def _row(proof: Mapping[str, Any], row: Sequence[int], kind: int, time: int, unit: int) -> Row:

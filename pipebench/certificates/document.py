@@ -16,7 +16,7 @@ MOST_BYTES = 64 * 2**20
 """Of a file."""
 MOST_ELEMENTS = 8_000_000
 """Values of a file, about: its commas and opening brackets."""
-MOST_DIGITS = 19
+MOST_DIGITS = 30
 MOST = 2**62
 """The largest number of a certificate."""
 MOST_LETTERS = 1000
