@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from pipebench.bench.certification import verify
+from pipebench.certificates.bound_check import OWN
 from pipebench.certificates.check import check, check_content, main
 from pipebench.certificates.document import MOST_BYTES, MOST_ELEMENTS, Part, Refused, seal_of, written
 from tests.certificates.made import of_case, valid_cases
@@ -222,6 +223,19 @@ SOUND = written(content_of(PLAIN))
 def test_what_is_no_certificate_is_refused(data: bytes, words: str) -> None:
     with pytest.raises(Refused, match=re.escape(words)):
         check(data)
+
+
+@pytest.mark.parametrize(("number", "read"), [(10**25, True), (10**31, False)])
+def test_bytes_of_all_devices_times_ns_are_large_numbers(number: int, read: bool) -> None:
+    """Of a language model of 13 billion weights on 32 devices 10^19."""
+    contents = (content_of(name) for name in valid_cases())
+    content = next(each for each in contents if "tables" in each["bound"].get("proof", {}))
+    content["bound"]["proof"]["tables"][0][0][OWN] = number
+    if read:
+        assert check(written(content)).bound_ns == content["claims"]["bound_ns"]
+        return
+    with pytest.raises(Refused, match="a number of 32 digits"):
+        check(written(content))
 
 
 @pytest.mark.parametrize("value", [2**62 + 1, -1, True, 1.0, "1", None, [], {}])
