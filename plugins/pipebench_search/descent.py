@@ -1,19 +1,16 @@
 """Local search: annealing of stages in a row, descents to better neighbours, random moves; and again."""
 
 import random
-import time
 from collections.abc import Iterator
 
-from pipebench.costs.quantise import IntArray
 from pipebench.domain.plan import Plan
 from pipebench.hooks.context import Context
 from pipebench_search.clock import Clock
 from pipebench_search.draft import Draft, Drafting
 from pipebench_search.every_draft import EveryDraft
 from pipebench_search.guess import Guesses
-from pipebench_search.incumbent import ROWS, Candidate, Incumbent
-from pipebench_search.line.annealing import Annealing
-from pipebench_search.line.tables import CAP, line_of
+from pipebench_search.incumbent import Candidate, Incumbent
+from pipebench_search.line.cycles import Cycles
 from pipebench_search.moves import Neighbourhood
 from pipebench_search.pack import Near, Packing
 from pipebench_search.plugin import SearchOptions
@@ -30,17 +27,10 @@ STARTS = 4
 """Plans from which annealing and descents start: the best, and the best of other shapes."""
 BATCH = 48
 """Neighbours that the clock looks at before the fastest of them is scored."""
-CYCLE, MOST_IN_CYCLE, DOUBLED = 300, 100_000, 4
-"""Rows of stages that the first cycles of annealing look at: so many for each operator, and at most. Later ones
-look at twice as many, so many times."""
 IN_VAIN = 5
 """After so many cycles without a better plan there are no more."""
 WALKED = 0.5
 """Where a cycle finds nothing better, random moves and descents get this multiple of what it spent."""
-REORDERED_LINES = 0.5
-"""The share of cycles with operators in another order than that of the plan that they begin with."""
-LOOK_S = 30e-6
-"""What a look at a row of stages may take, before one is known."""
 NEAR = 1.35
 """Random moves lead to plans whose estimate is within this factor of the best time."""
 SQUEEZED = 200
@@ -82,7 +72,7 @@ class LocalSearch:
         self._every = EveryDraft(scorer.model, self._drafting, self._guesses, self._near.micro_batches)
         self._random = random.Random(context.seed)
         self._seen: set[Draft] = set()
-        self._look_s = LOOK_S
+        self._cycles = Cycles(self.known, scorer, self._drafting, self._guesses, self._clock, self._random)
 
     def run(self, seeds: list[tuple[str, Plan]]) -> None:
         """Search until something ends it; `ended` says what. seeds: name of the planner, and its plan.
@@ -94,28 +84,38 @@ class LocalSearch:
         self.known.first = self.known.best
         starts = diverse(found)
         rows: list[Candidate] = []
-        optima = [] if self._only_rows else self._optima(starts[:1])
+        cycles = self._cycles
+        optima = [] if cycles.only_rows else self._optima(starts[:1])
         if not self._every.small:
             bases = diverse(sorted([*optima, *starts], key=lambda each: each.scored.rank))
-            rows = self._annealed_in_turn([each for each in bases if self._has_rows(each)])
-        optima = starts if rows and self._only_rows else [*optima, *self._optima(starts[len(optima) :])]
+            rows = self._ordered(cycles.in_turn([each for each in bases if cycles.may_begin(each)]))
+        optima = starts if rows and cycles.only_rows else [*optima, *self._optima(starts[len(optima) :])]
         if self._every.small and not self.known.over():
             self._look_at_all()
             self.known.first = self.known.first or self.known.best
         if self.known.best is None:
             self.known.ended = self.known.ended or "no plan to start from fits"
             return
-        cycles = in_vain = 0
+        count = in_vain = 0
         while not self.known.over():
             known, spent = self.known.best, self.known.spent
-            bases = [*rows[:1], *(each for each in diverse(optima) if self._has_rows(each))]
+            bases = [*rows[:1], *(each for each in diverse(optima) if cycles.may_begin(each))]
             if bases and in_vain < IN_VAIN:
-                base = bases[0 if cycles % 2 else cycles // 2 % len(bases)]
-                rows += self._annealed(base, self._first_looks << min(1 + cycles, DOUBLED))
+                base = bases[0 if count % 2 else count // 2 % len(bases)]
+                rows += self._ordered(cycles.one(base, 1 + count))
                 rows.sort(key=lambda each: each.scored.rank)
-                cycles, in_vain = cycles + 1, in_vain + 1 if self.known.best is known else 0
-            if self.known.best is known and not (bases and self._only_rows):
+                count, in_vain = count + 1, in_vain + 1 if self.known.best is known else 0
+                if cycles.only_rows:
+                    continue
+            if self.known.best is known:
                 self._walk(optima, self.known.spent + (self.known.spent - spent) * WALKED)
+
+    def _ordered(self, found: list[Candidate]) -> list[Candidate]:
+        """The same; where the best plan is among them, it is tried in better orders of its tasks."""
+        for each in found:
+            if self.known.best is each:
+                self._reordered(each)
+        return found
 
     def _optima(self, starts: list[Candidate]) -> list[Candidate]:
         """Where descents from the plans to start from end."""
@@ -170,98 +170,6 @@ class LocalSearch:
             optima.append(self._descend(kicked))
             if self.known.spent >= until:
                 return
-
-    @property
-    def _only_rows(self) -> bool:
-        """Whether rows of stages are all that may change: one device a stage, and one micro-batch, are pinned."""
-        pins = self._scorer.problem.pins
-        return pins.data_parallel == 1 and pins.micro_batch is not None
-
-    @property
-    def _first_looks(self) -> int:
-        return min(CYCLE * len(self._near.work), MOST_IN_CYCLE)
-
-    def _annealed_in_turn(self, starts: list[Candidate]) -> list[Candidate]:
-        """What cycles find, the best first: a cycle from each start, twice as long ones from the better half of
-        what they found, and so on. They get a third of what is left, or all where there is nothing else to do.
-        """
-        rounds: list[int] = [len(starts)] if starts else []
-        while rounds and rounds[-1] > 1:
-            rounds.append(-(-rounds[-1] // 2))
-        left = total = sum(number << at for at, number in enumerate(rounds))
-        others = 0 if self._only_rows else 2 * total
-        found, here = [], starts
-        for at, number in enumerate(rounds):
-            made: list[Candidate] = []
-            for start in here[:number]:
-                if not self.known.over():
-                    share = (1 << at) / (left + others)
-                    made += self._annealed(start, self._first_looks << at, share)
-                left -= 1 << at
-            here = sorted(made, key=lambda each: each.scored.rank)
-            found += here
-        return sorted(found, key=lambda each: each.scored.rank)
-
-    def _annealed(self, base: Candidate, looks: int, share: float = 1.0) -> list[Candidate]:
-        """The plan that a cycle of annealing finds from another one; none where that is no row of stages.
-
-        looks: so many, or fewer where less is left. share: of what is left, at most.
-        """
-        row = self._row(base, looks, share)
-        if row is None:
-            return []
-        draft, stages = row
-        plan = self._drafting.plan_of(draft)
-        if plan is None:
-            return []
-        if self._clock.shows(draft):
-            micro_batch = draft.parts[0].micro_batch
-            plan = plan.with_in_flight([cap * micro_batch for cap in stages[:, CAP].tolist()])
-        scored = self.known.as_annealed(plan) if self._scorer.permitted(plan) else None
-        if scored is None:
-            return []
-        made = Candidate(scored, draft, base.source, (*base.moves, "annealing"))
-        self.known.note(made)
-        if self.known.best is made:
-            self._reordered(made)
-        return [made]
-
-    def _row(self, base: Candidate, looks: int, share: float) -> tuple[Draft, IntArray] | None:
-        """The draft that a cycle finds, and its rows of stages."""
-        assert base.draft is not None
-        draw = self._random if self._random.random() < REORDERED_LINES else None
-        reserve = not base.scored.tight
-        line = line_of(self._scorer.model, self._drafting, self._guesses, base.draft, draw, reserve)
-        if line is None:
-            return None
-        annealing = Annealing(line, self._random.randrange(2**30))
-        starts = [line.stages(caps) for caps in self._numbers_in_flight(base)]
-        timed = [(ns, at) for at, start in enumerate(starts) if (ns := annealing.ns(start)) is not None]
-        if not timed:
-            return None
-        looks = self.known.left(looks, self._look_s, share)
-        began_s = time.monotonic()
-        row = annealing.cycle(starts[min(timed)[1]], looks, self.known.late, self._looked)
-        self._look_s = (time.monotonic() - began_s) / looks
-        return line.draft_of(row.stages), row.stages
-
-    def _looked(self, count: int) -> None:
-        self.known.look(count, ROWS)
-
-    def _numbers_in_flight(self, base: Candidate) -> list[list[int]]:
-        """Micro-batches that the stages may keep in flight: those that the plan declares, else the clock's."""
-        assert base.draft is not None
-        stages = base.scored.plan.stages
-        if not self._clock.shows(base.draft):
-            return [[1] * len(stages)]
-        if all(stage.in_flight for stage in stages):
-            return [[stage.in_flight // stage.micro_batch for stage in stages]]
-        return self._clock.numbers_in_flight(base.draft)
-
-    def _has_rows(self, here: Candidate) -> bool:
-        """Whether annealing may begin with this plan: any order of its tasks will do."""
-        free = self._scorer.orders_freely and not self._scorer.problem.overlap
-        return here.draft is not None and free and here.draft.alike
 
     def _by_the_clock(self, here: Candidate) -> bool:
         """Whether the clock tells plans like this one apart: any order of their tasks will do."""

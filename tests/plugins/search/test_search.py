@@ -26,6 +26,7 @@ from pipebench_search.pack import Packing
 from pipebench_search.planner import plan
 from pipebench_search.plugin import SearchOptions
 from pipebench_search.score import BRANCH, LINKED, LONG_BRANCH, SHORT_BRANCH, Scorer
+from tests.builders import chain_problem, cluster
 from tests.plugins.running import services
 from tests.plugins.search.tight import tight
 from tests.plugins.search.tiny import KINDS, NS, Kind, all_plans, optimum_ns, tiny, with_memory
@@ -122,6 +123,18 @@ def test_every_scheduler_that_it_asks_has_the_name_and_options_that_it_is_asked_
     assert len(known) >= 3
     for name in {*known, LINKED, BRANCH, LONG_BRANCH, SHORT_BRANCH}:
         services().scheduler(name)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_it_ends_where_rows_of_stages_are_all_that_may_change(mode: RegimeMode) -> None:
+    """After cycles in vain there are other moves, which count as plans: it ends without a deadline."""
+    work = [3, 1, 4, 1, 5, 9, 2, 6]
+    pins = Pins(data_parallel=1, micro_batch=2)
+    problem = replace(chain_problem(work, work, cluster(3), mode=mode, mini_batch=8), pins=pins)
+    result = found(problem, context(steps=0, stall=300))
+    assert any(
+        said in "".join(result.notices) for said in ("brought no better one", "not looked at", "is reached")
+    )
 
 
 def test_what_lacks_memory_by_the_estimate_has_no_order() -> None:

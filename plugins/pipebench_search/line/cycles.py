@@ -1,0 +1,124 @@
+"""Cycles of annealing in a search: where they begin, how long they are, and the plans that come of them."""
+
+import random
+import time
+
+from pipebench.costs.quantise import IntArray
+from pipebench_search.clock import Clock
+from pipebench_search.draft import Draft, Drafting
+from pipebench_search.guess import Guesses
+from pipebench_search.incumbent import ROWS, Candidate, Incumbent
+from pipebench_search.line.annealing import Annealing
+from pipebench_search.line.tables import CAP, line_of
+from pipebench_search.score import Scorer
+
+CYCLE, MOST_IN_CYCLE, DOUBLED = 300, 100_000, 4
+"""Rows of stages that the first cycles look at: so many for each operator, and at most. Later ones look at twice
+as many, so many times."""
+REORDERED_LINES = 0.5
+"""The share of cycles with operators in another order than that of the plan that they begin with."""
+LOOK_S = 30e-6
+"""What a look at a row of stages may take, before one is known."""
+
+
+class Cycles:
+    """Those of one search, whose random numbers they draw.
+
+    only_rows: whether rows of stages are all that may change: one device a stage, and one micro-batch, are pinned.
+    """
+
+    def __init__(
+        self,
+        known: Incumbent,
+        scorer: Scorer,
+        drafting: Drafting,
+        guesses: Guesses,
+        clock: Clock,
+        draw: random.Random,
+    ) -> None:
+        self._known, self._scorer, self._drafting = known, scorer, drafting
+        self._guesses, self._clock, self._draw = guesses, clock, draw
+        self._first = min(CYCLE * len(scorer.model.graph.operators), MOST_IN_CYCLE)
+        self._look_s = LOOK_S
+        pins = scorer.problem.pins
+        self.only_rows = pins.data_parallel == 1 and pins.micro_batch is not None
+
+    def may_begin(self, here: Candidate) -> bool:
+        """Whether a cycle may begin with this plan: any order of its tasks will do."""
+        free = self._scorer.orders_freely and not self._scorer.problem.overlap
+        return here.draft is not None and free and here.draft.alike
+
+    def in_turn(self, starts: list[Candidate]) -> list[Candidate]:
+        """What cycles find, the best first: a cycle from each start, twice as long ones from the better half of
+        what they found, and so on. They get a third of what is left, or all where there is nothing else to do.
+        """
+        rounds: list[int] = [len(starts)] if starts else []
+        while rounds and rounds[-1] > 1:
+            rounds.append(-(-rounds[-1] // 2))
+        left = total = sum(number << at for at, number in enumerate(rounds))
+        others = 0 if self.only_rows else 2 * total
+        found, here = [], starts
+        for at, number in enumerate(rounds):
+            made: list[Candidate] = []
+            for start in here[:number]:
+                if not self._known.over():
+                    made += self.one(start, at, (1 << at) / (left + others))
+                left -= 1 << at
+            here = sorted(made, key=lambda each: each.scored.rank)
+            found += here
+        return sorted(found, key=lambda each: each.scored.rank)
+
+    def one(self, base: Candidate, doubled: int, share: float = 1.0) -> list[Candidate]:
+        """The plan that a cycle finds from another one; none where that is no row of stages.
+
+        doubled: its looks, or fewer where less is left: those of a first cycle, doubled so many times. share: of
+        what is left, at most.
+        """
+        row = self._row(base, self._first << min(doubled, DOUBLED), share)
+        if row is None:
+            return []
+        draft, stages = row
+        plan = self._drafting.plan_of(draft)
+        if plan is None:
+            return []
+        if self._clock.shows(draft):
+            micro_batch = draft.parts[0].micro_batch
+            plan = plan.with_in_flight([cap * micro_batch for cap in stages[:, CAP].tolist()])
+        scored = self._known.as_annealed(plan) if self._scorer.permitted(plan) else None
+        if scored is None:
+            return []
+        made = Candidate(scored, draft, base.source, (*base.moves, "annealing"))
+        self._known.note(made)
+        return [made]
+
+    def _row(self, base: Candidate, looks: int, share: float) -> tuple[Draft, IntArray] | None:
+        """The draft that a cycle finds, and its rows of stages."""
+        assert base.draft is not None
+        draw = self._draw if self._draw.random() < REORDERED_LINES else None
+        reserve = not base.scored.tight
+        line = line_of(self._scorer.model, self._drafting, self._guesses, base.draft, draw, reserve)
+        if line is None:
+            return None
+        annealing = Annealing(line, self._draw.randrange(2**30))
+        starts = [line.stages(caps) for caps in self._numbers_in_flight(base)]
+        timed = [(ns, at) for at, start in enumerate(starts) if (ns := annealing.ns(start)) is not None]
+        if not timed:
+            return None
+        looks = self._known.left(looks, self._look_s, share)
+        began_s = time.monotonic()
+        row = annealing.cycle(starts[min(timed)[1]], looks, self._known.late, self._looked)
+        self._look_s = (time.monotonic() - began_s) / looks
+        return line.draft_of(row.stages), row.stages
+
+    def _looked(self, count: int) -> None:
+        self._known.look(count, ROWS)
+
+    def _numbers_in_flight(self, base: Candidate) -> list[list[int]]:
+        """Micro-batches that the stages may keep in flight: those that the plan declares, else the clock's."""
+        assert base.draft is not None
+        stages = base.scored.plan.stages
+        if not self._clock.shows(base.draft):
+            return [[1] * len(stages)]
+        if all(stage.in_flight for stage in stages):
+            return [[stage.in_flight // stage.micro_batch for stage in stages]]
+        return self._clock.numbers_in_flight(base.draft)
