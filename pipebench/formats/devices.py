@@ -12,9 +12,13 @@ from pipebench.formats.typed_text import parse_toml
 
 
 class DeviceFacts(Value, frozen=True, kw_only=True):
-    """One device type as a table says it. GB = 10^9 bytes; link rates one way; effective where known."""
+    """One device type as a table says it. GB = 10^9 bytes; link rates one way; effective where known.
+
+    cards: what the driver calls it (nvidia-smi -L, torch.cuda.get_device_name).
+    """
 
     memory_gb: float
+    cards: tuple[str, ...] = ()
     peak_tflops: dict[Precision, float] = {}
     memory_bandwidth_gb_s: float | None = None
     nvlink_gb_s: float | None = None
@@ -75,3 +79,8 @@ def load_device(name: str) -> DeviceType:
     if facts is None:
         raise unknown("device type", name, device_names())
     return facts.device_type(name)
+
+
+def device_of_card(card: str) -> str:
+    """The device type that a driver calls so; the card's own name where the table has none."""
+    return next((name for name, facts in device_table().devices.items() if card in facts.cards), card)

@@ -118,6 +118,8 @@ class ProfilerOptions(LaunchOptions, frozen=True, kw_only=True):
     - group: operators are calls of modules or single nodes, for models that torch captures.
     - depth: levels of nested modules (0: the innermost).
     - threads: of each process.
+    - queued: hold a card until the processor has queued a forward or a backward. Times are then the card's alone,
+      as with CUDA graphs; else they are those of a run, in which a card may wait for the processor.
     - beside: number of other processes that run the same model meanwhile, as the other devices of a pipeline do:
       cores share caches, memory and power, processes share a card.
     - backend (links): auto is nccl where every process has a card, else gloo.
@@ -130,6 +132,7 @@ class ProfilerOptions(LaunchOptions, frozen=True, kw_only=True):
     group: Literal["module", "node"] = "module"
     depth: int = 0
     threads: int = 1
+    queued: bool = False
     beside: int = 0
 
     def __post_init__(self) -> None:

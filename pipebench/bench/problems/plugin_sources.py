@@ -5,12 +5,15 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from msgspec.structs import replace as replace_fields
+
 from pipebench.bench.plugin_results import call_plugin, exact_cluster, exact_graph, exact_profile
 from pipebench.defaults import MEASURING_PROFILER
 from pipebench.domain.cluster import Cluster
 from pipebench.domain.errors import PipebenchError, UnsupportedProblem
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.profile import Profile
+from pipebench.formats.devices import device_of_card
 from pipebench.formats.profiles.format import ProfileFormat
 from pipebench.hooks.context import Context, LinkRequest, ProfileRequest
 from pipebench.hooks.descriptors import Format, Model, Profiler
@@ -116,16 +119,27 @@ def measured_links(host: Host, profiler: str, request: LinkRequest) -> Cluster:
         raise PipebenchError(f"profiler {component.name!r} measures no links", hint)
     context = Context(options=typed_options(reference, component.options), request=request)
     work, who = host.load(replace(component, load=component.links)), f"profiler {component.name!r}"
-    return exact_cluster(who, call_plugin(who, lambda: work(context)))
+    return _of_table(exact_cluster(who, call_plugin(who, lambda: work(context))))
 
 
 def profile_graph(
     host: Host, profiler: str, graph: OperatorGraph | None, request: ProfileRequest, report: Report = _silent
 ) -> Profile:
-    """The profile of a graph by a profiler, options included. report: told of its progress."""
+    """The profile of a graph by a profiler, options included. report: told of its progress.
+
+    Cards are called as in the table of devices, so that clusters of that table take the profile.
+    """
     reference = parse_reference(profiler)
     component = host.find("profilers", reference.name).component
     assert isinstance(component, Profiler)
     context = Context(options=typed_options(reference, component.options), request=request, report=report)
     profile, who = host.load(component), f"profiler {component.name!r}"
-    return exact_profile(who, call_plugin(who, lambda: profile(graph, context)))
+    made = exact_profile(who, call_plugin(who, lambda: profile(graph, context)))
+    costs = tuple(replace_fields(each, device_type=device_of_card(each.device_type)) for each in made.costs)
+    return replace_fields(made, costs=costs)
+
+
+def _of_table(cluster: Cluster) -> Cluster:
+    """The cluster with its cards called as in the table of devices."""
+    types = tuple(replace_fields(kind, name=device_of_card(kind.name)) for kind in cluster.types)
+    return replace_fields(cluster, types=types, devices=tuple(map(device_of_card, cluster.devices)))

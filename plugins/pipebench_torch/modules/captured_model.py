@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from typing import Any
-from zlib import crc32
 
 import torch
 from torch import Tensor, nn
@@ -24,6 +23,7 @@ from pipebench_torch.modules.capture import (
     without_gradients,
 )
 from pipebench_torch.modules.catalog import Source
+from pipebench_torch.modules.models import random_values
 
 PROBED = (2, 3)
 """Numbers of samples from which bytes of a sample follow."""
@@ -81,8 +81,7 @@ class CapturedModel:
     def weight(self, name: str) -> Tensor:
         """Small normal numbers; scales and shifts (one axis) around 1 and 0."""
         shape = self._shapes[name]
-        draw = torch.Generator().manual_seed(crc32(name.encode()) + (self.seed << 32))
-        values = torch.randn(shape, generator=draw).mul_(0.02)
+        values = random_values(shape, name, self.seed).mul_(0.02)
         return (values + 1.0 if len(shape) == 1 and name.endswith("weight") else values).to(self.dtype)
 
     def input(self, tensor: int, samples: int) -> Tensor:
@@ -91,8 +90,7 @@ class CapturedModel:
         shape, kind = self._value(name, PROBED[0]).shape, self._value(name, PROBED[0]).dtype
         if not kind.is_floating_point:
             return torch.zeros(samples, *shape[1:], dtype=kind)
-        draw = torch.Generator().manual_seed(crc32(name.encode()) + (self.seed << 32))
-        return torch.randn(samples, *shape[1:], generator=draw).to(self.dtype)
+        return random_values((samples, *shape[1:]), name, self.seed).to(self.dtype)
 
     def buffer(self, tensor: int, samples: int) -> Tensor:
         """Room for a tensor of the graph."""

@@ -175,7 +175,32 @@ def _transformers(name: str, options: dict[str, Any]) -> Source:
         build, inputs = BUILDERS[name](importlib.import_module("transformers"), options)
     except (TypeError, ValueError) as error:
         raise PipebenchError(f"transformers:{name}: {error}") from error
-    return Source(name, build, inputs)
+    return Source(name, lambda: _without_masks(build()), inputs)
+
+
+UNMASKED = "pipebench_unmasked"
+"""The name under which transformers knows attention without masks."""
+
+
+def _without_masks(module: Any) -> nn.Module:
+    """The module with attention that is given no mask: samples are whole, and causal attention knows its own.
+
+    A capture cannot tell that a mask hides nothing and keeps it. With a mask, a card has none of its fast kernels
+    for attention, which the module itself would use.
+    """
+    from transformers.integrations.sdpa_attention import sdpa_attention_forward
+    from transformers.masking_utils import AttentionMaskInterface
+    from transformers.modeling_utils import AttentionInterface
+
+    AttentionInterface.register(UNMASKED, sdpa_attention_forward)
+    AttentionMaskInterface.register(UNMASKED, _no_mask)
+    module.set_attn_implementation(UNMASKED)
+    found: nn.Module = module
+    return found
+
+
+def _no_mask(*_: Any, **__: Any) -> None:
+    return None
 
 
 def _made_source(place: str, function: str, options: dict[str, Any]) -> Source:

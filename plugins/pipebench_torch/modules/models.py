@@ -19,11 +19,22 @@ def _draw(name: str, seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(crc32(name.encode()) + (seed << 32))
 
 
+MOST_DRAWN = 2**22 + 1
+"""Numbers of one tensor; one more than a power of two, so that its rows differ where they repeat them."""
+
+
+def random_values(shape: Sequence[int], name: str, seed: int) -> Tensor:
+    """Normal numbers that follow from the name. Those of a large tensor repeat: drawing takes long."""
+    count = prod(shape)
+    drawn = torch.randn(min(count, MOST_DRAWN), generator=_draw(name, seed))
+    return drawn.repeat(max(1, -(-count // MOST_DRAWN)))[:count].reshape(tuple(shape))
+
+
 def weight(graph: OperatorGraph, name: str, seed: int, dtype: torch.dtype) -> Tensor:
     """A parameter in its own shape: normal, of variance 1 / fan-in; scales of normalisations around 1."""
     user = next(op for op in graph.operators if name in op.parameters)
     shape = weight_shape(graph, user, name)
-    values = torch.randn(shape, generator=_draw(name, seed))
+    values = random_values(shape, name, seed)
     if len(shape) > 1:
         values /= sqrt(prod(shape) / shape[_out_axis(user, name)])
     else:
@@ -46,12 +57,13 @@ def _out_axis(user: Operator, name: str) -> int:
 def model_input(graph: OperatorGraph, tensor: int, samples: int, seed: int, dtype: torch.dtype) -> Tensor:
     """An input of the model for a whole mini-batch, flat: ids for a table, else normal numbers."""
     described = graph.tensors[tensor]
-    draw = _draw(described.name, seed)
     reader = graph.operators[graph.consumers[tensor][0]]
     if reader.kind == "embedding":
-        return torch.randint(reader.dims[ENTRIES], (samples, reader.dims["lookups"]), generator=draw)
+        return torch.randint(
+            reader.dims[ENTRIES], (samples, reader.dims["lookups"]), generator=_draw(described.name, seed)
+        )
     elements = input_elements(graph, tensor)
-    return torch.randn(samples, elements, generator=draw).to(dtype)
+    return random_values((samples, elements), described.name, seed).to(dtype)
 
 
 def input_elements(graph: OperatorGraph, tensor: int) -> int:
@@ -78,6 +90,12 @@ def loss_of(output: Tensor, mini_batch: int) -> Tensor:
         * (output.float() if output.dtype != torch.float64 else output).square().sum()
         / (elements * mini_batch)
     )
+
+
+def loss_gradient(output: Tensor, mini_batch: int) -> Tensor:
+    """The gradient of `loss_of` with regard to the output, without the loss: a run needs no number to look at."""
+    elements = output.numel() // max(output.shape[0], 1)
+    return output.detach() * (1 / (max(elements, 1) * mini_batch))
 
 
 def learnt_from(graph: OperatorGraph, tensor: int, value: Tensor) -> bool:

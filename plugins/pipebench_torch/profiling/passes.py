@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from pipebench_torch.machine import keep_freed_memory
-from pipebench_torch.modules.models import StageableModel, learnt_from
+from pipebench_torch.modules.models import StageableModel, learnt_from, loss_gradient
 from pipebench_torch.plugin import ProfilerOptions
-from pipebench_torch.profiling.timed_pass import Clock, SavedStorages, TimedPass, gradient_of, walk
+from pipebench_torch.profiling.timed_pass import Clock, SavedStorages, TimedPass, walk
 
 Forward = Callable[[], Sequence[Tensor]]
 """The model in one piece, to those of its outputs that have a gradient."""
@@ -36,13 +36,14 @@ class Passes:
     def whole(self) -> tuple[float, float]:
         """Run the forward and backward of the whole model. Returns the seconds of both."""
         self._forget()
+        self.clock.hold()
         begin = self.clock.mark()
         outputs = self.entire()
         end = self.clock.mark()
-        given = [gradient_of(value, self.samples) for value in outputs]
+        self.clock.hold()
         begin_backward = self.clock.mark()
         if outputs:
-            torch.autograd.backward(outputs, given)
+            torch.autograd.backward(outputs, [loss_gradient(value, self.samples) for value in outputs])
         marks = self.clock.mark()
         return self.clock.seconds([begin, end])[0], self.clock.seconds([begin_backward, marks])[0]
 
@@ -86,6 +87,7 @@ class PassTimes:
 
     saved, workspace: bytes by operator.
     whole: seconds of the whole model's forward and backward, measured apart.
+    busy: seconds of a card's own work in forward and backward, where it never waits for the processor; 0 on a cpu.
     """
 
     forward: list[float]
@@ -94,6 +96,13 @@ class PassTimes:
     saved: list[int]
     workspace: list[int]
     whole: tuple[float, float]
+    busy: tuple[float, float] = (0.0, 0.0)
+
+
+HELD_PASSES = 5
+"""Of a card that is held until a pass is queued, to know how long its own work takes."""
+HELD_LONGER = 2.0
+"""A pass is queued within so many times of what the fastest took that was not held."""
 
 
 def measure(model: StageableModel, samples: int, options: ProfilerOptions, device: torch.device) -> PassTimes:
@@ -101,26 +110,17 @@ def measure(model: StageableModel, samples: int, options: ProfilerOptions, devic
 
     Passes are ordered by their sum, forward and backward apart. A median of each operator would leave out
     disturbances that hit now one operator and now another, and the sum would be less than any pass took. There are
-    `repeats` passes, and more until they have taken `least_s` (at most MOST_PASSES).
+    `repeats` passes, and more until they have taken `least_s` (at most MOST_PASSES). A card runs some more, held
+    until each is queued.
     Gradients of weights are added to those that are there, as those of all micro-batches but the first are.
     """
     ready = passes_of(model, samples, device)
     storages = SavedStorages(len(model.graph.operators), ready.weights.values(), device)
     ready.timed_pass().run(storages)
-    passes: list[TimedPass] = []
-    wholes: list[tuple[float, float]] = []
-    number, until_s = 0, 0.0
-    warmup, least = options.warmup, options.warmup + options.repeats
-    while number < least or (time.monotonic() < until_s and number < warmup + MOST_PASSES):
-        if number == warmup:
-            until_s = time.monotonic() + options.least_s
-        one = ready.timed_pass()
-        one.run()
-        spent = ready.whole()
-        if number >= warmup:
-            passes.append(one)
-            wholes.append(spent)
-        number += 1
+    warm = _taken(ready, max(options.warmup, int(options.queued)), 0.0)
+    if options.queued:
+        ready.clock.held_s = _enough(warm)
+    passes, wholes = _taken(ready, options.repeats, options.least_s)
     forward, backward = [one.forward for one in passes], [one.backward for one in passes]
     return PassTimes(
         forward=middle_mean(forward),
@@ -129,7 +129,43 @@ def measure(model: StageableModel, samples: int, options: ProfilerOptions, devic
         saved=storages.saved,
         workspace=storages.workspace,
         whole=(middle_mean([[spent[0]] for spent in wholes])[0], middle_mean([[spent[1]] for spent in wholes])[0]),
+        busy=_busy(ready, (passes, wholes)) if device.type == "cuda" and not options.queued else (0.0, 0.0),
     )
+
+
+Taken = tuple[list[TimedPass], list[tuple[float, float]]]
+"""Passes operator by operator, and seconds of forward and backward of those in one piece."""
+
+
+def _taken(ready: Passes, least: int, least_s: float) -> Taken:
+    """Passes of either kind in turn, at least so many, and more until they have taken so long."""
+    passes: list[TimedPass] = []
+    wholes: list[tuple[float, float]] = []
+    until_s = time.monotonic() + least_s
+    while len(passes) < least or (time.monotonic() < until_s and len(passes) < MOST_PASSES):
+        one = ready.timed_pass()
+        one.run()
+        passes.append(one)
+        wholes.append(ready.whole())
+    return passes, wholes
+
+
+def _enough(taken: Taken) -> float:
+    """Seconds within which the processor queues a forward or a backward of either kind of pass."""
+    in_parts = min(max(sum(one.forward), sum(one.backward)) for one in taken[0])
+    return HELD_LONGER * max(in_parts, min(max(spent) for spent in taken[1]))
+
+
+def _busy(ready: Passes, taken: Taken) -> tuple[float, float]:
+    """Seconds of forward and backward, operator by operator, on a card that is held until they are queued."""
+    ready.clock.held_s = _enough(taken)
+    held = []
+    for _ in range(HELD_PASSES):
+        one = ready.timed_pass()
+        one.run()
+        held.append([sum(one.forward), sum(one.backward)])
+    ready.clock.held_s = 0.0
+    return median(forward for forward, _ in held), median(backward for _, backward in held)
 
 
 def middle_mean(passes: Sequence[Sequence[float]]) -> list[float]:

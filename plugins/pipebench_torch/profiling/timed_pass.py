@@ -10,15 +10,34 @@ import torch
 from torch import Tensor
 
 from pipebench.domain.graph import OperatorGraph
-from pipebench_torch.modules.models import StageableModel
+from pipebench_torch.modules.models import StageableModel, loss_gradient
+
+HELD_CYCLES = 20_000_000
+"""Of the kernel by which the rate of a card's cycles is measured: some 10 ms."""
 
 
 class Clock:
-    """Marks instants and reads them once the work is done, so that nothing waits for a card in between."""
+    """Marks instants and reads them once the work is done, so that nothing waits for a card in between.
+
+    held_s: seconds for which a card is held before each pass. The processor queues the pass meanwhile; the card
+        then runs it without a gap.
+    """
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
         self.cuda = device.type == "cuda"
+        self.held_s = 0.0
+        self._cycles_s = 0.0
+
+    def hold(self) -> None:
+        """Let a card wait for `held_s`; what is queued behind it waits as well."""
+        if not self.cuda or not self.held_s:
+            return
+        if not self._cycles_s:
+            marks = [self.mark()]
+            torch.cuda._sleep(HELD_CYCLES)
+            self._cycles_s = HELD_CYCLES / self.seconds([*marks, self.mark()])[0]
+        torch.cuda._sleep(round(self.held_s * self._cycles_s))
 
     def mark(self) -> Any:
         """This instant."""
@@ -102,6 +121,7 @@ class TimedPass:
         self._steps: dict[Any, int] = {}
         self._began: list[tuple[int, Any]] = []
         self._storages: SavedStorages | None = None
+        self._last: int | None = None
         self.forward = [0.0] * len(model.graph.operators)
         self.backward = [0.0] * len(model.graph.operators)
 
@@ -111,12 +131,16 @@ class TimedPass:
         storages: count the bytes that are kept; the times then mean nothing.
         """
         self._storages = storages
+        self._clock.hold()
         outputs = self._forward()
-        given = [gradient_of(value, self._samples) for value in outputs]
         self._steps.clear()
         if not outputs:
             return
+        self._clock.hold()
         start = self._clock.mark()
+        if storages is not None:
+            storages.turn_to(self._last)
+        given = [loss_gradient(value, self._samples) for value in outputs]
         torch.autograd.backward(outputs, given)
         if storages is not None:
             storages.turn_to(None)
@@ -145,7 +169,9 @@ class TimedPass:
                 made = work(operator, read)
             else:
                 made = storages.watch(operator, lambda: work(operator, read))
-            firsts.append((operator, [value.grad_fn for value in made.values()]))
+            steps = [value.grad_fn for value in made.values()]
+            firsts.append((operator, steps))
+            self._last = operator if any(step is not None for step in steps) else self._last
             marks.append(self._clock.mark())
             return made
 
@@ -187,9 +213,3 @@ def walk(
             if not left[tensor]:
                 del values[tensor]
     return [value for value in values.values() if value.requires_grad]
-
-
-def gradient_of(output: Tensor, samples: int) -> Tensor:
-    """The gradient of half the mean square of an output."""
-    value = output.detach()
-    return value / (max(value.numel() // max(value.shape[0], 1), 1) * samples)

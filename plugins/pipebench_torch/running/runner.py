@@ -69,8 +69,9 @@ class Runner:
         """
         for position, stage in self.stages.items():
             stage.replicated = position in self.replicas
-            weights = {name: self.model.weight(name) for name in stage.parameters}
-            stage.versions = {0: {n: w.to(self.machine.device).requires_grad_() for n, w in weights.items()}}
+            device = self.machine.device
+            weights = {name: self.model.weight(name).to(device) for name in stage.parameters}
+            stage.versions = {0: {name: weight.requires_grad_() for name, weight in weights.items()}}
             for tensor in stage.model_inputs:
                 if tensor not in self._inputs:
                     whole = self.model.input(tensor, self.layout.samples * self.layout.plan.copies)

@@ -9,7 +9,7 @@ from torch import Tensor
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
-from pipebench_torch.modules.models import StageableModel, learnt_from, loss_of
+from pipebench_torch.modules.models import StageableModel, learnt_from, loss_gradient
 from pipebench_torch.placing.messages import TOKEN, Traffic
 from pipebench_torch.running.exchange import zeros_in_buckets
 
@@ -19,12 +19,12 @@ class Live:
     """A micro-batch between its forward and its backward.
 
     outputs: tensors whose gradients come from other stages.
-    loss: of the model's outputs among them.
+    sinks: the model's outputs among those of the stage, whose gradients are the loss's.
     """
 
     inputs: dict[int, Tensor]
     outputs: dict[int, Tensor]
-    loss: Tensor | None
+    sinks: list[Tensor]
     version: int
     first: int
 
@@ -85,24 +85,22 @@ class StageRun:
                 value.requires_grad_()
         keep = self.stage.recompute == "none"
         with torch.set_grad_enabled(keep):
-            outputs, loss = self.compute(inputs, version, first, groups)
-        self.live[micro_batch] = Live(inputs, outputs if keep else {}, loss if keep else None, version, first)
+            outputs, sinks = self.compute(inputs, version, first, groups)
+        self.live[micro_batch] = Live(inputs, outputs if keep else {}, sinks if keep else [], version, first)
         return {tensor: value.detach() for tensor, value in outputs.items()}
 
     def compute(
         self, inputs: Mapping[int, Tensor], version: int, first: int, groups: Sequence[int]
-    ) -> tuple[dict[int, Tensor], Tensor | None]:
-        """Run the operators. Returns the tensors to send, and the loss of the model's outputs in this stage."""
+    ) -> tuple[dict[int, Tensor], list[Tensor]]:
+        """Run the operators. Returns the tensors to send, and the model's outputs in this stage."""
         values, weights = dict(inputs), self.versions[version]
         for operator in self.operators:
             if operator in self._checkpointed:
                 values.update(self._checkpoint(operator, values, weights, first, groups))
             else:
                 values.update(self.model.run(operator, values, weights, first, groups))
-        losses = [
-            loss_of(values[tensor], self.mini_batch) for tensor in self.sinks if values[tensor].is_floating_point()
-        ]
-        return {tensor: values[tensor] for tensor in self.sent}, sum(losses[1:], losses[0]) if losses else None
+        sinks = [values[tensor] for tensor in self.sinks if values[tensor].is_floating_point()]
+        return {tensor: values[tensor] for tensor in self.sent}, sinks
 
     def _checkpoint(
         self,
@@ -125,40 +123,56 @@ class StageRun:
         """Run B, or I and W. Returns the gradients to send, and adds those of the weights to the round's."""
         if kind == "W":
             outputs, gradients, live = self._pending.pop(micro_batch)
-            if outputs and self.parameters:
-                own = torch.autograd.grad(outputs, self._weights(live), gradients, allow_unused=True)
-                self._add(round_, own)
+            self._walk(outputs, gradients, [], live, round_)
             return {}
         live = self.live.pop(micro_batch)
         if self.stage.recompute == "stage":
             with torch.enable_grad():
-                live.outputs, live.loss = self.compute(live.inputs, live.version, live.first, groups)
-        outputs = [value for tensor, value in live.outputs.items() if tensor in received and value.requires_grad]
-        gradients = [
-            received[tensor]
-            for tensor, value in live.outputs.items()
-            if tensor in received and value.requires_grad
-        ]
-        if live.loss is not None and live.loss.requires_grad:
-            outputs.append(live.loss)
-            gradients.append(torch.ones_like(live.loss))
+                live.outputs, live.sinks = self.compute(live.inputs, live.version, live.first, groups)
+        learning = [(t, value) for t, value in live.outputs.items() if t in received and value.requires_grad]
+        outputs, gradients = [value for _, value in learning], [received[tensor] for tensor, _ in learning]
+        for value in live.sinks:
+            if value.requires_grad:
+                outputs.append(value)
+                gradients.append(loss_gradient(value, self.mini_batch))
+        live.outputs, live.sinks = {}, []
         wanted = [tensor for tensor, value in live.inputs.items() if value.requires_grad]
         sources = [live.inputs[tensor] for tensor in wanted]
-        weights = self._weights(live) if kind == "B" else []
-        found: tuple[Tensor | None, ...] = (None,) * (len(sources) + len(weights))
-        if outputs and sources + weights:
-            found = torch.autograd.grad(
-                outputs, sources + weights, gradients, allow_unused=True, retain_graph=kind == "I"
-            )
+        self._walk(outputs, gradients, sources, live, None if kind == "I" else round_)
         if kind == "I":
             self._pending[micro_batch] = (outputs, gradients, live)
-        else:
-            self._add(round_, found[len(sources) :])
-        return {
-            tensor: torch.zeros_like(live.inputs[tensor]) if gradient is None else gradient
-            for tensor, gradient in zip(wanted, found, strict=False)
-            if tensor in self.received
-        }
+        back = {}
+        for tensor, value in zip(wanted, sources, strict=True):
+            if tensor in self.received:
+                back[tensor] = torch.zeros_like(value) if value.grad is None else value.grad
+            value.grad = None  # it may be the input of another stage of this process too
+        return back
+
+    def _walk(
+        self,
+        outputs: Sequence[Tensor],
+        gradients: Sequence[Tensor],
+        sources: Sequence[Tensor],
+        live: Live,
+        round_: int | None,
+    ) -> None:
+        """Walk the graph back once, to these sources and, but where round_ is None, to the weights.
+
+        Gradients of weights are added where autograd makes them, as in a training loop, so that no second set of
+        them is held.
+        """
+        weights = {} if round_ is None else {name: self.versions[live.version][name] for name in self.parameters}
+        held = {} if round_ is None else self.gradients_of(round_)
+        leaves = [*sources, *weights.values()]
+        if not outputs or not leaves:
+            return
+        for name, weight in weights.items():
+            weight.grad = held.get(name)
+        torch.autograd.backward(outputs, gradients, inputs=leaves, retain_graph=round_ is None)
+        for name, weight in weights.items():
+            if weight.grad is not None:
+                held[name] = weight.grad
+            weight.grad = None
 
     def gradients_of(self, round_: int) -> dict[str, Tensor]:
         """Of the weights over one mini-batch, so far: zeros at first where the stage is replicated, else none."""
@@ -173,19 +187,6 @@ class StageRun:
         """Drop the gradients of a mini-batch."""
         self.gradients.pop(round_, None)
         self.buckets.pop(round_, None)
-
-    def _weights(self, live: Live) -> list[Tensor]:
-        return [self.versions[live.version][name] for name in self.parameters]
-
-    def _add(self, round_: int, found: Sequence[Tensor | None]) -> None:
-        held = self.gradients_of(round_)
-        for name, gradient in zip(self.parameters, found, strict=True):
-            if gradient is None:
-                continue
-            if name in held:
-                held[name] += gradient
-            else:
-                held[name] = gradient.clone(memory_format=torch.contiguous_format)
 
 
 def _in_order(graph: OperatorGraph, names: tuple[str, ...]) -> list[int]:
