@@ -23,8 +23,10 @@ VARIABLES = (
     "XDG_CACHE_HOME",
 )
 """How PyTorch finds devices, networks and the caches of models."""
-FOLDERS = ("~/.cache", "~/.triton", "~/.nv", "$XDG_CACHE_HOME", "$HF_HOME", "$TORCH_HOME", "/dev")
-"""Where PyTorch and libraries of models keep what they have downloaded and compiled; shared memory and cards."""
+FOLDERS = ("~/.cache", "~/.triton", "~/.nv", "$XDG_CACHE_HOME", "$HF_HOME", "$TORCH_HOME", "/dev", "/proc")
+"""Where PyTorch and libraries of models keep what they have downloaded and compiled; shared memory and cards; and
+where CUDA's driver writes of each process that it starts in (without, it ends with error 304).
+"""
 PIPEBENCH_WAIVED = {
     "torch:profile": "it measures the machine that it runs on, the kit asks for a device of a table"
 }
@@ -118,8 +120,8 @@ class ProfilerOptions(LaunchOptions, frozen=True, kw_only=True):
     - group: operators are calls of modules or single nodes, for models that torch captures.
     - depth: levels of nested modules (0: the innermost).
     - threads: of each process.
-    - queued: hold a card until the processor has queued a forward or a backward. Times are then the card's alone,
-      as with CUDA graphs; else they are those of a run, in which a card may wait for the processor.
+    - queued: a card is held until the processor has queued a forward or a backward. Times are then the card's
+      alone; else they hold what it waits for the processor to launch kernels.
     - beside: number of other processes that run the same model meanwhile, as the other devices of a pipeline do:
       cores share caches, memory and power, processes share a card.
     - backend (links): auto is nccl where every process has a card, else gloo.
@@ -132,7 +134,7 @@ class ProfilerOptions(LaunchOptions, frozen=True, kw_only=True):
     group: Literal["module", "node"] = "module"
     depth: int = 0
     threads: int = 1
-    queued: bool = False
+    queued: bool = True
     beside: int = 0
 
     def __post_init__(self) -> None:

@@ -78,10 +78,10 @@ class CapturedModel:
         by_placeholder = {node.name: node for node in program.nodes}
         return {name: by_placeholder[place].meta["val"].shape for place, name in program.parameters.items()}
 
-    def weight(self, name: str) -> Tensor:
+    def weight(self, name: str, device: torch.device | None = None) -> Tensor:
         """Small normal numbers; scales and shifts (one axis) around 1 and 0."""
         shape = self._shapes[name]
-        values = random_values(shape, name, self.seed).mul_(0.02)
+        values = random_values(shape, name, self.seed, device).mul_(0.02)
         return (values + 1.0 if len(shape) == 1 and name.endswith("weight") else values).to(self.dtype)
 
     def input(self, tensor: int, samples: int) -> Tensor:

@@ -72,19 +72,23 @@ def _torchvision(name: str, options: dict[str, Any]) -> Source:
 def _torchvision_models() -> Any:
     """torchvision's models.
 
-    A torchvision built for another torch lacks two operators, which no model here calls.
+    A torchvision built for another torch lacks two operators, which no model here calls; they are declared then,
+    and it is imported again. (To declare them where it has them ends the process.)
     """
     if importlib.util.find_spec("torchvision") is None:
         raise PipebenchError("torchvision is not installed", "pip install torchvision")
-    if not _KEPT and "torchvision" not in sys.modules:
-        library = torch.library.Library("torchvision", "DEF")
-        library.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-        library.define("qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-        _KEPT.append(library)
     try:
         return importlib.import_module("torchvision.models")
     except (ImportError, RuntimeError) as error:
-        raise PipebenchError(f"torchvision cannot be imported: {error}") from error
+        if _KEPT or "torchvision::nms" not in str(error):
+            raise PipebenchError(f"torchvision cannot be imported: {error}") from error
+    library = torch.library.Library("torchvision", "DEF")
+    library.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    library.define("qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    _KEPT.append(library)
+    for name in [each for each in sys.modules if each.partition(".")[0] == "torchvision"]:
+        del sys.modules[name]
+    return _torchvision_models()
 
 
 def _ids(samples: int, sequence: int) -> Tensor:

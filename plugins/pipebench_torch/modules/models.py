@@ -23,18 +23,20 @@ MOST_DRAWN = 2**22 + 1
 """Numbers of one tensor; one more than a power of two, so that its rows differ where they repeat them."""
 
 
-def random_values(shape: Sequence[int], name: str, seed: int) -> Tensor:
+def random_values(shape: Sequence[int], name: str, seed: int, device: torch.device | None = None) -> Tensor:
     """Normal numbers that follow from the name. Those of a large tensor repeat: drawing takes long."""
     count = prod(shape)
-    drawn = torch.randn(min(count, MOST_DRAWN), generator=_draw(name, seed))
+    drawn = torch.randn(min(count, MOST_DRAWN), generator=_draw(name, seed)).to(device)
     return drawn.repeat(max(1, -(-count // MOST_DRAWN)))[:count].reshape(tuple(shape))
 
 
-def weight(graph: OperatorGraph, name: str, seed: int, dtype: torch.dtype) -> Tensor:
+def weight(
+    graph: OperatorGraph, name: str, seed: int, dtype: torch.dtype, device: torch.device | None = None
+) -> Tensor:
     """A parameter in its own shape: normal, of variance 1 / fan-in; scales of normalisations around 1."""
     user = next(op for op in graph.operators if name in op.parameters)
     shape = weight_shape(graph, user, name)
-    values = random_values(shape, name, seed)
+    values = random_values(shape, name, seed, device)
     if len(shape) > 1:
         values /= sqrt(prod(shape) / shape[_out_axis(user, name)])
     else:
@@ -116,8 +118,8 @@ class StageableModel(Protocol):
     graph: OperatorGraph
     dtype: torch.dtype
 
-    def weight(self, name: str) -> Tensor:
-        """The first value of a parameter, the same in every process."""
+    def weight(self, name: str, device: torch.device | None = None) -> Tensor:
+        """The first value of a parameter, the same in every process. device: where it is made (None: the CPU)."""
 
     def input(self, tensor: int, samples: int) -> Tensor:
         """An input of the model for a whole mini-batch; samples are its first axis."""
@@ -149,8 +151,8 @@ class SyntheticModel:
         self.dtype = DTYPES[precision]
         self._computes = [compute_of(operator) for operator in graph.operators]
 
-    def weight(self, name: str) -> Tensor:
-        return weight(self.graph, name, self.seed, self.dtype)
+    def weight(self, name: str, device: torch.device | None = None) -> Tensor:
+        return weight(self.graph, name, self.seed, self.dtype, device)
 
     def input(self, tensor: int, samples: int) -> Tensor:
         return model_input(self.graph, tensor, samples, self.seed, self.dtype)

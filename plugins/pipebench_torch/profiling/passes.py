@@ -58,7 +58,7 @@ def passes_of(model: StageableModel, samples: int, device: torch.device) -> Pass
     model.ready(samples)
     if device.type == "cpu":
         keep_freed_memory()
-    weights = {p.name: model.weight(p.name).to(device).requires_grad_() for p in model.graph.parameters}
+    weights = {p.name: model.weight(p.name, device).requires_grad_() for p in model.graph.parameters}
     for weight in weights.values():
         weight.grad = torch.zeros_like(weight)
     producers = enumerate(model.graph.producers)
@@ -87,7 +87,8 @@ class PassTimes:
 
     saved, workspace: bytes by operator.
     whole: seconds of the whole model's forward and backward, measured apart.
-    busy: seconds of a card's own work in forward and backward, where it never waits for the processor; 0 on a cpu.
+    otherwise: the same on a card in the other way: launched kernel by kernel where `whole` was queued, and queued
+        where it was launched; 0 on a cpu.
     """
 
     forward: list[float]
@@ -96,11 +97,11 @@ class PassTimes:
     saved: list[int]
     workspace: list[int]
     whole: tuple[float, float]
-    busy: tuple[float, float] = (0.0, 0.0)
+    otherwise: tuple[float, float] = (0.0, 0.0)
 
 
-HELD_PASSES = 5
-"""Of a card that is held until a pass is queued, to know how long its own work takes."""
+OTHER_PASSES = 5
+"""Of a card, in the way that does not count."""
 HELD_LONGER = 2.0
 """A pass is queued within so many times of what the fastest took that was not held."""
 
@@ -110,17 +111,22 @@ def measure(model: StageableModel, samples: int, options: ProfilerOptions, devic
 
     Passes are ordered by their sum, forward and backward apart. A median of each operator would leave out
     disturbances that hit now one operator and now another, and the sum would be less than any pass took. There are
-    `repeats` passes, and more until they have taken `least_s` (at most MOST_PASSES). A card runs some more, held
-    until each is queued.
-    Gradients of weights are added to those that are there, as those of all micro-batches but the first are.
+    `repeats` passes, and more until they have taken `least_s` (at most MOST_PASSES). A card is held until each is
+    queued, where the options say so. Gradients of weights are added to those that are there, as those of all
+    micro-batches but the first are.
     """
     ready = passes_of(model, samples, device)
     storages = SavedStorages(len(model.graph.operators), ready.weights.values(), device)
     ready.timed_pass().run(storages)
-    warm = _taken(ready, max(options.warmup, int(options.queued)), 0.0)
-    if options.queued:
-        ready.clock.held_s = _enough(warm)
-    passes, wholes = _taken(ready, options.repeats, options.least_s)
+    storages.release()
+    card = device.type == "cuda"
+    queued = card and options.queued
+    warm = _run_passes(ready, max(options.warmup, int(card)), 0.0)
+    enough_s = _enough(*warm) if card else 0.0
+    ready.clock.held_s = enough_s if queued else 0.0
+    passes, wholes = _run_passes(ready, options.repeats, options.least_s)
+    ready.clock.held_s = 0.0 if queued else enough_s
+    others = [ready.whole() for _ in range(OTHER_PASSES if card else 0)]
     forward, backward = [one.forward for one in passes], [one.backward for one in passes]
     return PassTimes(
         forward=middle_mean(forward),
@@ -128,17 +134,13 @@ def measure(model: StageableModel, samples: int, options: ProfilerOptions, devic
         spread=_spread([*zip(*forward, strict=True), *zip(*backward, strict=True)]),
         saved=storages.saved,
         workspace=storages.workspace,
-        whole=(middle_mean([[spent[0]] for spent in wholes])[0], middle_mean([[spent[1]] for spent in wholes])[0]),
-        busy=_busy(ready, (passes, wholes)) if device.type == "cuda" and not options.queued else (0.0, 0.0),
+        whole=_middle_pair(wholes),
+        otherwise=_middle_pair(others) if others else (0.0, 0.0),
     )
 
 
-Taken = tuple[list[TimedPass], list[tuple[float, float]]]
-"""Passes operator by operator, and seconds of forward and backward of those in one piece."""
-
-
-def _taken(ready: Passes, least: int, least_s: float) -> Taken:
-    """Passes of either kind in turn, at least so many, and more until they have taken so long."""
+def _run_passes(ready: Passes, least: int, least_s: float) -> tuple[list[TimedPass], list[tuple[float, float]]]:
+    """Passes operator by operator and in one piece, in turn: so many, and more until they have taken so long."""
     passes: list[TimedPass] = []
     wholes: list[tuple[float, float]] = []
     until_s = time.monotonic() + least_s
@@ -150,22 +152,15 @@ def _taken(ready: Passes, least: int, least_s: float) -> Taken:
     return passes, wholes
 
 
-def _enough(taken: Taken) -> float:
+def _enough(passes: Sequence[TimedPass], wholes: Sequence[tuple[float, float]]) -> float:
     """Seconds within which the processor queues a forward or a backward of either kind of pass."""
-    in_parts = min(max(sum(one.forward), sum(one.backward)) for one in taken[0])
-    return HELD_LONGER * max(in_parts, min(max(spent) for spent in taken[1]))
+    in_parts = min(max(sum(one.forward), sum(one.backward)) for one in passes)
+    return HELD_LONGER * max(in_parts, min(max(spent) for spent in wholes))
 
 
-def _busy(ready: Passes, taken: Taken) -> tuple[float, float]:
-    """Seconds of forward and backward, operator by operator, on a card that is held until they are queued."""
-    ready.clock.held_s = _enough(taken)
-    held = []
-    for _ in range(HELD_PASSES):
-        one = ready.timed_pass()
-        one.run()
-        held.append([sum(one.forward), sum(one.backward)])
-    ready.clock.held_s = 0.0
-    return median(forward for forward, _ in held), median(backward for _, backward in held)
+def _middle_pair(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    forward, backward = (middle_mean([[spent] for spent in one])[0] for one in zip(*pairs, strict=True))
+    return forward, backward
 
 
 def middle_mean(passes: Sequence[Sequence[float]]) -> list[float]:

@@ -30,7 +30,7 @@ class SizeTimes(Value, frozen=True, kw_only=True):
 
     spread: relative.
     whole: seconds of the model's forward and backward.
-    busy: of them, a card's own work in passes operator by operator; 0 on a cpu.
+    otherwise: the same on a card in the way that does not count; 0 on a cpu.
     """
 
     forward: tuple[float, ...]
@@ -39,7 +39,7 @@ class SizeTimes(Value, frozen=True, kw_only=True):
     saved: tuple[int, ...]
     workspace: tuple[int, ...]
     whole: tuple[float, float]
-    busy: tuple[float, float] = (0.0, 0.0)
+    otherwise: tuple[float, float] = (0.0, 0.0)
 
 
 class ScratchFile(Value, frozen=True, kw_only=True):
@@ -232,7 +232,7 @@ def _measure_sizes(
                 saved=tuple(taken.saved),
                 workspace=tuple(taken.workspace),
                 whole=taken.whole,
-                busy=taken.busy,
+                otherwise=taken.otherwise,
             )
             scratch.add(size, kept)
     return {size: scratch.sizes[size] for size in request.micro_batches}
@@ -271,27 +271,31 @@ def _provenance(
         saved=SAVED,
         notes=(
             *(_against_whole(size, each) for size, each in kept.items()),
-            *(_of_card(size, each) for size, each in kept.items() if any(each.busy)),
-            *(("the card was held until each pass was queued: times are its own",) if options.queued else ()),
+            *(_of_card(size, each, options.queued) for size, each in kept.items() if any(each.otherwise)),
             "time of the thread that computes (cpu) or between events (cuda), operators inside whole passes, mean "
             "over the middle half of the passes; the backward adds gradients of weights to those that are there",
             *(_companions_note(options.beside) if options.beside else ()),
-            *(() if request.devices[0].name == "cuda" else ("workspace is not measured on a cpu",)),
+            *_notes_of_device(request),
         ),
         model=request.model if captured else UNSET,
     )
 
 
-def _of_card(size: int, kept: SizeTimes) -> str:
-    """How much of the measured time is the card's, and how much it waited for the processor."""
-    shares = [
-        f"{min(1.0, busy / sum(times)):.0%}" if sum(times) else "100%"
-        for busy, times in zip(kept.busy, (kept.forward, kept.backward), strict=True)
-    ]
+def _of_card(size: int, kept: SizeTimes, queued: bool) -> str:
+    """How long a card takes by itself, and how long where it waits for the processor to launch its kernels."""
+    alone, launched = (kept.whole, kept.otherwise) if queued else (kept.otherwise, kept.whole)
     return (
-        f"micro-batch {size}: the card was busy {shares[0]} of the forward and {shares[1]} of the backward; "
-        "in the rest it waited for the processor to launch kernels"
+        f"micro-batch {size}: launched kernel by kernel the whole model took {launched[0]:.4g} s forward and "
+        f"{launched[1]:.4g} s backward; queued before the card begins, {alone[0]:.4g} s and {alone[1]:.4g} s"
     )
+
+
+def _notes_of_device(request: ProfileRequest) -> tuple[str, ...]:
+    if request.devices[0].name != "cuda":
+        return ("workspace is not measured on a cpu",)
+    if request.precision != "fp32":
+        return ()
+    return ("convolutions may use TensorFloat-32, products of matrices do not, as PyTorch has it by default",)
 
 
 def _companions_note(others: int) -> tuple[str, ...]:

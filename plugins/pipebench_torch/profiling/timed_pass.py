@@ -81,6 +81,10 @@ class SavedStorages:
         self.turn_to(None)
         return made
 
+    def release(self) -> None:
+        """Give the memory back, once all has been counted."""
+        self._held.clear()
+
     def turn_to(self, operator: int | None) -> None:
         """End the part of the operator before, and begin that of this operator (None: of no operator).
 

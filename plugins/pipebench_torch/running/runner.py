@@ -70,7 +70,7 @@ class Runner:
         for position, stage in self.stages.items():
             stage.replicated = position in self.replicas
             device = self.machine.device
-            weights = {name: self.model.weight(name).to(device) for name in stage.parameters}
+            weights = {name: self.model.weight(name, device) for name in stage.parameters}
             stage.versions = {0: {name: weight.requires_grad_() for name, weight in weights.items()}}
             for tensor in stage.model_inputs:
                 if tensor not in self._inputs:
