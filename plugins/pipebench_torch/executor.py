@@ -63,9 +63,9 @@ def note_other_device(problem: Problem, layout: Layout, device: str, name: str, 
     types = {problem.cluster.type_of(each).name for each in layout.devices}
     origin = problem.profile.provenance
     measured = origin.profiler.startswith("torch")
-    if types <= {device, name} and (not measured or origin.device == name):
+    if origin.device == name if measured else types <= {device, name}:
         return
-    of = origin.device if measured and types <= {device, name} else ", ".join(sorted(types))
+    of = origin.device if measured else ", ".join(sorted(types))
     context.note(
         f"the profile is of {of} and this ran on {name}: the error compares two devices; plan with a profile of "
         f"this one: pipebench profile MODEL --profiler torch --device {device} -o FILE"

@@ -134,7 +134,7 @@ class ProfilerOptions(LaunchOptions, frozen=True, kw_only=True):
     group: Literal["module", "node"] = "module"
     depth: int = 0
     threads: int = 1
-    queued: bool = True
+    queued: bool = False
     beside: int = 0
 
     def __post_init__(self) -> None:

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from pipebench.domain.errors import PipebenchError
-from pipebench.formats.devices import device_names, device_table, load_device
+from pipebench.formats.devices import device_names, device_of_card, device_table, load_device
 from tests.shared_data import shared_data
 
 LINKS_PER_DEVICE = {"P100": 4, "V100": 6, "A100": 12, "H100": 18, "B200": 18}
@@ -73,3 +73,11 @@ def test_unknown_device() -> None:
     assert "V100-SXM2-16GB" in device_names()
     with pytest.raises(PipebenchError, match="did you mean 'V100-SXM2-16GB'"):
         load_device("V100-SXM2-16G")
+
+
+def test_cards_have_one_device_each() -> None:
+    named = [card for ours in device_table().devices.values() for card in ours.cards]
+    assert len(set(named)) == len(named)
+    assert device_of_card("NVIDIA H200") == "H200-SXM5-141GB"
+    assert device_of_card("NVIDIA H100 80GB HBM3") == "H100-SXM5-80GB"
+    assert device_of_card("a card that nobody lists") == "a card that nobody lists"

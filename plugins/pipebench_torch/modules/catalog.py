@@ -190,21 +190,15 @@ def _without_masks(module: Any) -> nn.Module:
     """The module with attention that is given no mask: samples are whole, and causal attention knows its own.
 
     A capture cannot tell that a mask hides nothing and keeps it. With a mask, a card has none of its fast kernels
-    for attention, which the module itself would use.
+    for attention, which the module itself would use. transformers makes no masks for attention of another name.
     """
     from transformers.integrations.sdpa_attention import sdpa_attention_forward
-    from transformers.masking_utils import AttentionMaskInterface
     from transformers.modeling_utils import AttentionInterface
 
     AttentionInterface.register(UNMASKED, sdpa_attention_forward)
-    AttentionMaskInterface.register(UNMASKED, _no_mask)
     module.set_attn_implementation(UNMASKED)
     found: nn.Module = module
     return found
-
-
-def _no_mask(*_: Any, **__: Any) -> None:
-    return None
 
 
 def _made_source(place: str, function: str, options: dict[str, Any]) -> Source:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from math import prod, sqrt
-from typing import Protocol
+from typing import Any, Protocol
 from zlib import crc32
 
 import torch
@@ -94,10 +94,30 @@ def loss_of(output: Tensor, mini_batch: int) -> Tensor:
     )
 
 
-def loss_gradient(output: Tensor, mini_batch: int) -> Tensor:
-    """The gradient of `loss_of` with regard to the output, without the loss: a run needs no number to look at."""
+class _Loss(torch.autograd.Function):  # type: ignore[misc]
+    """A loss without its number, which a run does not look at: it keeps the output and makes its gradient.
+
+    The gradient is made when the backward comes to it and dropped behind the operator that made the output, as in
+    a training loop.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, output: Tensor, scale: float) -> Tensor:
+        ctx.save_for_backward(output)
+        ctx.scale = scale
+        return output.new_zeros(())
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        del gradient  # 1
+        return ctx.saved_tensors[0] * ctx.scale, None
+
+
+def loss_to_walk_back(output: Tensor, mini_batch: int) -> Tensor:
+    """A scalar from which the backward goes as from `loss_of`; its own value means nothing."""
     elements = output.numel() // max(output.shape[0], 1)
-    return output.detach() * (1 / (max(elements, 1) * mini_batch))
+    loss: Tensor = _Loss.apply(output, 1 / (max(elements, 1) * mini_batch))
+    return loss
 
 
 def learnt_from(graph: OperatorGraph, tensor: int, value: Tensor) -> bool:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from pipebench_torch.machine import keep_freed_memory
-from pipebench_torch.modules.models import StageableModel, learnt_from, loss_gradient
+from pipebench_torch.modules.models import StageableModel, learnt_from, loss_to_walk_back
 from pipebench_torch.plugin import ProfilerOptions
 from pipebench_torch.profiling.timed_pass import Clock, SavedStorages, TimedPass, walk
 
@@ -42,8 +42,10 @@ class Passes:
         end = self.clock.mark()
         self.clock.hold()
         begin_backward = self.clock.mark()
-        if outputs:
-            torch.autograd.backward(outputs, [loss_gradient(value, self.samples) for value in outputs])
+        losses = [loss_to_walk_back(value, self.samples) for value in outputs]
+        del outputs  # a loss keeps what it needs of them
+        if losses:
+            torch.autograd.backward(losses)
         marks = self.clock.mark()
         return self.clock.seconds([begin, end])[0], self.clock.seconds([begin_backward, marks])[0]
 
@@ -75,7 +77,12 @@ def whole_of(
     model: StageableModel, weights: dict[str, Tensor], inputs: dict[int, Tensor], samples: int
 ) -> Forward:
     """The operators one after the other, without marks between them."""
-    return lambda: walk(model.graph, inputs, lambda op, read: model.run(op, read, weights, 0, (samples,)))
+
+    def forward() -> Sequence[Tensor]:
+        left = walk(model.graph, inputs, lambda op, read: model.run(op, read, weights, 0, (samples,)))
+        return list(left.values())
+
+    return forward
 
 
 MOST_PASSES = 200

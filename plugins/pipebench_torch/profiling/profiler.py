@@ -111,7 +111,10 @@ def driver_version() -> str:
     return said.group(1) if said else ""
 
 
-SAVED = "storages that autograd keeps for the backward, weights apart, each charged to the first that keeps it"
+SAVED = (
+    "storages that autograd keeps for the backward and the model's outputs, weights apart, each charged to the "
+    "first that keeps it"
+)
 
 
 def device_types(options: ProfilerOptions) -> tuple[str, ...]:

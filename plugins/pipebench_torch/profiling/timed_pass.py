@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from pipebench.domain.graph import OperatorGraph
-from pipebench_torch.modules.models import StageableModel, loss_gradient
+from pipebench_torch.modules.models import StageableModel, loss_to_walk_back
 
 HELD_CYCLES = 20_000_000
 """Of the kernel by which the rate of a card's cycles is measured: some 10 ms."""
@@ -58,7 +58,7 @@ class Clock:
 class SavedStorages:
     """Bytes of storages. Each storage counts once, for the first operator that keeps it.
 
-    saved: bytes by operator that stay until the backward.
+    saved: bytes by operator that stay until the backward: what autograd keeps, and the model's outputs.
     workspace: bytes by operator that it takes for a while, in either direction, above those before and after it.
     """
 
@@ -76,7 +76,7 @@ class SavedStorages:
         while.
         """
         self.turn_to(operator)
-        with torch.autograd.graph.saved_tensors_hooks(lambda tensor: self._keep(operator, tensor), lambda t: t):
+        with torch.autograd.graph.saved_tensors_hooks(lambda tensor: self.keep(operator, tensor), lambda t: t):
             made = work()
         self.turn_to(None)
         return made
@@ -100,7 +100,8 @@ class SavedStorages:
         torch.cuda.reset_peak_memory_stats()
         self._running = None if operator is None else (operator, now)
 
-    def _keep(self, operator: int, tensor: Tensor) -> Tensor:
+    def keep(self, operator: int, tensor: Tensor) -> Tensor:
+        """Count a tensor that stays until the backward. Returns it."""
         storage = tensor.untyped_storage()
         if storage.data_ptr() not in self._seen:
             self._seen.add(storage.data_ptr())
@@ -136,16 +137,15 @@ class TimedPass:
         """
         self._storages = storages
         self._clock.hold()
-        outputs = self._forward()
+        losses = self._forward()
         self._steps.clear()
-        if not outputs:
+        if not losses:
             return
         self._clock.hold()
         start = self._clock.mark()
         if storages is not None:
             storages.turn_to(self._last)
-        given = [loss_gradient(value, self._samples) for value in outputs]
-        torch.autograd.backward(outputs, given)
+        torch.autograd.backward(losses)
         if storages is not None:
             storages.turn_to(None)
         spent = self._clock.seconds([start, *(mark for _, mark in self._began), self._clock.mark()])
@@ -156,7 +156,7 @@ class TimedPass:
             self.backward[operator] += seconds
 
     def _forward(self) -> list[Tensor]:
-        """Run the forward. Returns the outputs that have a gradient.
+        """Run the forward. Returns the losses of the outputs that have a gradient.
 
         An operator's part begins where the one before it has ended. Freeing tensors that nobody reads any more
         counts.
@@ -183,7 +183,10 @@ class TimedPass:
         for (operator, steps), seconds in zip(firsts, self._clock.seconds(marks), strict=True):
             self.forward[operator] = seconds
             self._watch(operator, steps)
-        return outputs
+        if storages is not None:
+            for tensor, value in outputs.items():
+                storages.keep(max(0, self._model.graph.producers[tensor]), value)
+        return [loss_to_walk_back(value, self._samples) for value in outputs.values()]
 
     def _watch(self, operator: int, steps: list[Any]) -> None:
         """Mark the instant before autograd's first step of the operator.
@@ -205,7 +208,7 @@ def walk(
     graph: OperatorGraph,
     inputs: Mapping[int, Tensor],
     run: Callable[[int, dict[int, Tensor]], dict[int, Tensor]],
-) -> list[Tensor]:
+) -> dict[int, Tensor]:
     """Run every operator. Returns the outputs that have a gradient. A tensor is dropped after its last reader."""
     values = dict(inputs)
     left = Counter({tensor: len(readers) for tensor, readers in enumerate(graph.consumers)})
@@ -216,4 +219,4 @@ def walk(
             left[tensor] -= 1
             if not left[tensor]:
                 del values[tensor]
-    return [value for value in values.values() if value.requires_grad]
+    return {tensor: value for tensor, value in values.items() if value.requires_grad}

@@ -86,10 +86,13 @@ class Runner:
         self._updates = Updates(self.layout, self.stages, self.tasks, self.replicas, self.machine, self.delay)
 
     def held_bytes(self) -> int:
-        """Bytes of weights and inputs, which stay from run to run. Drops gradients and later versions."""
+        """Bytes of weights, which stay from run to run. Drops gradients and later versions.
+
+        The mini-batch's inputs stay as well, so that no run waits for them; they are no part of a plan.
+        """
         self._forget()
         kept = [weight for stage in self.stages.values() for weight in stage.versions[0].values()]
-        return sum(tensor.numel() * tensor.element_size() for tensor in (*kept, *self._inputs.values()))
+        return sum(tensor.numel() * tensor.element_size() for tensor in kept)
 
     def _forget(self) -> None:
         for stage in self.stages.values():

@@ -9,7 +9,7 @@ from torch import Tensor
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
-from pipebench_torch.modules.models import StageableModel, learnt_from, loss_gradient
+from pipebench_torch.modules.models import StageableModel, learnt_from, loss_to_walk_back
 from pipebench_torch.placing.messages import TOKEN, Traffic
 from pipebench_torch.running.exchange import zeros_in_buckets
 
@@ -19,12 +19,12 @@ class Live:
     """A micro-batch between its forward and its backward.
 
     outputs: tensors whose gradients come from other stages.
-    sinks: the model's outputs among those of the stage, whose gradients are the loss's.
+    losses: of the model's outputs that the stage makes.
     """
 
     inputs: dict[int, Tensor]
     outputs: dict[int, Tensor]
-    sinks: list[Tensor]
+    losses: list[Tensor]
     version: int
     first: int
 
@@ -67,6 +67,16 @@ class StageRun:
         self.live: dict[int, Live] = {}
         self._pending: dict[int, tuple[list[Tensor], list[Tensor], Live]] = {}
         self._checkpointed = self._recomputed_operators(problem)
+        self._reads = {op: [graph.tensor_index[name] for name in graph.operators[op].inputs] for op in held}
+        last = {tensor: op for op in self.operators for tensor in self._reads[op]}
+        self._read_last = {
+            op: [
+                tensor
+                for tensor in dict.fromkeys(self._reads[op])
+                if last[tensor] == op and tensor not in self.sent
+            ]
+            for op in held
+        }
 
     def _recomputed_operators(self, problem: Problem) -> frozenset[int]:
         graph, found = self.model.graph, set()
@@ -85,20 +95,34 @@ class StageRun:
                 value.requires_grad_()
         keep = self.stage.recompute == "none"
         with torch.set_grad_enabled(keep):
-            outputs, sinks = self.compute(inputs, version, first, groups)
-        self.live[micro_batch] = Live(inputs, outputs if keep else {}, sinks if keep else [], version, first)
+            outputs, losses = self._walk_forward(inputs, version, first, groups)
+        self.live[micro_batch] = Live(inputs, outputs if keep else {}, losses if keep else [], version, first)
         return {tensor: value.detach() for tensor, value in outputs.items()}
+
+    def _walk_forward(
+        self, inputs: Mapping[int, Tensor], version: int, first: int, groups: Sequence[int]
+    ) -> tuple[dict[int, Tensor], list[Tensor]]:
+        """Run the operators. Returns the tensors to send, and losses to walk back from."""
+        outputs, sinks = self.compute(inputs, version, first, groups)
+        return outputs, [loss_to_walk_back(value, self.mini_batch) for value in sinks if value.requires_grad]
 
     def compute(
         self, inputs: Mapping[int, Tensor], version: int, first: int, groups: Sequence[int]
     ) -> tuple[dict[int, Tensor], list[Tensor]]:
-        """Run the operators. Returns the tensors to send, and the model's outputs in this stage."""
+        """Run the operators. Returns the tensors to send, and the model's outputs in this stage.
+
+        A tensor is dropped behind its last reader; what the backward needs, autograd keeps.
+        """
         values, weights = dict(inputs), self.versions[version]
         for operator in self.operators:
+            read = {tensor: values[tensor] for tensor in self._reads[operator]}
             if operator in self._checkpointed:
-                values.update(self._checkpoint(operator, values, weights, first, groups))
+                made = self._checkpoint(operator, read, weights, first, groups)
             else:
-                values.update(self.model.run(operator, values, weights, first, groups))
+                made = self.model.run(operator, read, weights, first, groups)
+            values.update(made)
+            for tensor in self._read_last[operator]:
+                del values[tensor]
         sinks = [values[tensor] for tensor in self.sinks if values[tensor].is_floating_point()]
         return {tensor: values[tensor] for tensor in self.sent}, sinks
 
@@ -128,14 +152,11 @@ class StageRun:
         live = self.live.pop(micro_batch)
         if self.stage.recompute == "stage":
             with torch.enable_grad():
-                live.outputs, live.sinks = self.compute(live.inputs, live.version, live.first, groups)
+                live.outputs, live.losses = self._walk_forward(live.inputs, live.version, live.first, groups)
         learning = [(t, value) for t, value in live.outputs.items() if t in received and value.requires_grad]
-        outputs, gradients = [value for _, value in learning], [received[tensor] for tensor, _ in learning]
-        for value in live.sinks:
-            if value.requires_grad:
-                outputs.append(value)
-                gradients.append(loss_gradient(value, self.mini_batch))
-        live.outputs, live.sinks = {}, []
+        outputs = [value for _, value in learning] + live.losses
+        gradients = [received[tensor] for tensor, _ in learning] + [torch.ones_like(loss) for loss in live.losses]
+        live.outputs, live.losses = {}, []
         wanted = [tensor for tensor, value in live.inputs.items() if value.requires_grad]
         sources = [live.inputs[tensor] for tensor in wanted]
         self._walk(outputs, gradients, sources, live, None if kind == "I" else round_)

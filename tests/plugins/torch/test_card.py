@@ -59,7 +59,8 @@ def test_stages_of_one_card_compute_what_a_single_process_computes(recompute: bo
     problem = problem_of(diamond(), 1, 8)
     names = [op.name for op in problem.profile.graph.operators]
     parts = [names[:2], names[2:]]
-    plan = Plan(stages=stages(parts, micro_batch=2, devices=[(0,), (0,)], recompute=recompute))
+    on_one = stages(parts, micro_batch=2, devices=[(0,), (0,)], recompute=recompute)
+    plan = Plan(stages=on_one, placement="listed")
     schedule = services().schedule("greedy", problem, plan)
     trace, said = run(problem, plan, schedule, device="cuda")
     assert said.startswith("gradients equal those of a single process")

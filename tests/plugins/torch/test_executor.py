@@ -94,3 +94,13 @@ def test_copies_recomputation_and_a_split_backward() -> None:
     )
     _, said = run(problem, plan, FiniteSchedule(lanes=lanes))
     assert said.startswith("gradients equal those of a single process")
+
+
+@pytest.mark.parametrize("recompute", [False, True])
+def test_stages_of_one_device_hand_tensors_on_without_messages(recompute: bool) -> None:
+    """One tensor is the input of two stages of the process, and each has a gradient for it."""
+    problem = problem_of(diamond(), 1, 8)
+    parts = [("a",), ("b0", "b"), ("c",), ("concat", "d", "e")]
+    on_one = stages(parts, micro_batch=2, devices=[(0,)] * 4, recompute=recompute)
+    plan = Plan(stages=on_one, placement="listed")
+    assert scheduled_run(problem, plan, "greedy").endswith("exactly, in float64")

@@ -55,6 +55,7 @@ def of_device(kind: str, profiler: str, name: str) -> Problem:
         ("cpu", "analytic[calibrate=p.json]", "cpu", None),
         ("V100-16GB", "analytic[]", "V100-16GB", "V100-16GB"),
         ("cpu", "torch[]", "Another CPU", "Another CPU"),
+        ("the table's name of it", "torch[]", CPU, None),
     ],
 )
 def test_a_profile_of_another_device_is_said(kind: str, profiler: str, name: str, named: str | None) -> None:

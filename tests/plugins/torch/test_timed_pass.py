@@ -107,9 +107,9 @@ def test_every_step_is_charged_to_its_operator() -> None:
 
 
 def test_storages_are_charged_once_and_weights_never() -> None:
-    """a keeps x to learn w; e keeps the sum that it multiplies."""
+    """a keeps x to learn w; e keeps the sum that it multiplies; one tensor of e and that of f are the outputs."""
     saved = passed(storages=True)[3]
-    assert list(saved) == [8, 0, 0, 0, 8, 0]
+    assert list(saved) == [8, 0, 0, 0, 8 + 8, 8]
 
 
 class Allocator:
@@ -183,3 +183,55 @@ def test_instants_of_a_card_are_events(monkeypatch: pytest.MonkeyPatch) -> None:
         card["at_ms"] = at_ms
         marks.append(clock.mark())
     assert clock.seconds(marks) == [0.0025, 0.0, 0.0065]
+
+
+def test_a_card_is_held_for_seconds_whatever_its_cycles_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first time, the rate of its cycles is measured by holding it for some of them."""
+    at_ms, rate_ms = [0.0], 1.7e6
+
+    class Event:
+        def __init__(self, enable_timing: bool) -> None:
+            del enable_timing
+
+        def record(self) -> None:
+            self.at_ms = at_ms[0]
+
+        def elapsed_time(self, later: "Event") -> float:
+            return later.at_ms - self.at_ms
+
+    def sleep(cycles: int) -> None:
+        at_ms[0] += cycles / rate_ms
+
+    for name, value in (("Event", Event), ("synchronize", lambda: None), ("_sleep", sleep)):
+        monkeypatch.setattr(torch.cuda, name, value)
+    clock = Clock(torch.device("cuda"))
+    clock.hold()
+    assert at_ms[0] == 0
+    clock.held_s = 0.25
+    clock.hold()
+    begun_ms = at_ms[0]
+    clock.hold()
+    assert at_ms[0] - begun_ms == pytest.approx(250, rel=1e-6)
+    other = Clock(torch.device("cpu"))
+    other.held_s = 0.25
+    other.hold()
+    assert at_ms[0] - begun_ms == pytest.approx(250, rel=1e-6)
+
+
+def test_a_card_is_held_before_either_direction_and_not_within() -> None:
+    """Else the processor would queue a direction while the card already runs it."""
+    told: list[str] = []
+
+    class Told(MadeClock):
+        def hold(self) -> None:
+            told.append("hold")
+
+        def mark(self) -> Any:
+            told.append("mark")
+            return self.now
+
+    clock = Told()
+    weight = torch.full((1,), 3.0, requires_grad=True)
+    TimedPass(Made(clock), {"w": weight}, {0: torch.ones(2, 1)}, 2, clock).run()  # type: ignore[arg-type]
+    # six operators; backward, d has no output of its own and e has two
+    assert told == ["hold", *["mark"] * (1 + 6), "hold", *["mark"] * (1 + 6 + 1)]
