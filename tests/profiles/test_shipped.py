@@ -14,7 +14,9 @@ from tests.models.zoo import model
 from tests.profiles.regenerate import documents
 
 NAMES = ["densenet121", "inception_v3", "mmt", "resnet101", "resnet50", "transformer"]
-MEASURED = ["bert-cpu", "clip-cpu", "gpt2-cpu", "llama70b-cpu", "resnet50-cpu", "tiny-mmt-cpu"]
+ON_CPU = ["bert-cpu", "clip-cpu", "gpt2-cpu", "llama70b-cpu", "resnet50-cpu", "tiny-mmt-cpu"]
+ON_CARD = ["bert-h200", "clip-h200", "llama3-8b-h200", "resnet50-h200", "transformer-h200"]
+MEASURED = [*ON_CPU, *ON_CARD]
 LEAN = ["densenet121", "inception_v3", "resnet101"]
 
 
@@ -45,6 +47,17 @@ def test_measured_ones_say_where_and_how(name: str) -> None:
     assert len(apart) == 2 * len(whole)
     assert max(map(abs, apart)) < 15
     assert all(sum(costs.forward_s) > 0 for costs in profile.costs[0].operators if costs.saved_bytes_per_sample)
+
+
+@pytest.mark.parametrize("name", ON_CARD)
+def test_those_of_a_card_are_of_a_device_of_the_table(name: str) -> None:
+    profile = load_profile(name)
+    (device,) = profile.device_types
+    assert load_device(device).memory_bytes > 10**11
+    assert {"cuda", "cudnn", "driver"} <= profile.provenance.versions.keys()
+    assert any(costs.workspace_bytes for costs in profile.costs[0].operators)
+    told = [note for note in profile.provenance.notes if "queued before the card begins" in note]
+    assert len(told) == len(profile.costs[0].micro_batches)
 
 
 @pytest.mark.parametrize("name", NAMES)
