@@ -67,7 +67,7 @@ def test_a_cluster_with_a_device_keeps_it() -> None:
     assert load_cluster("dgx-h100", 2, device_type="A100-SXM4-40GB").devices == ("H100-SXM5-80GB",) * 2
 
 
-@pytest.mark.parametrize("name", ["flat", "madpipe", "summit", "rannc", "dgx-1v", "dgx-a100", "dgx-h100", "dgx-h200"])
+@pytest.mark.parametrize("name", cluster_names())
 @pytest.mark.parametrize("devices", [1, 3, 8, 32])
 def test_every_cluster_has_any_size(name: str, devices: int) -> None:
     cluster = load_cluster(name, devices)
