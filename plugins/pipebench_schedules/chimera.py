@@ -1,6 +1,6 @@
 """Chimera: two pipelines that run through the same devices in opposite directions (Li and Hoefler, SC 2021)."""
 
-from pipebench.algorithms.greedy_order import Order
+from pipebench.algorithms.orders.greedy import Order
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem

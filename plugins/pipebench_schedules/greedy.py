@@ -2,7 +2,9 @@
 
 from decimal import Decimal
 
-from pipebench.algorithms.greedy_order import GreedyOrder, Tables, numbers_in_flight
+from pipebench.algorithms.orders.greedy import GreedyOrder
+from pipebench.algorithms.orders.numbers_in_flight import numbers_in_flight
+from pipebench.algorithms.orders.tables import Tables
 from pipebench.costs.model import CostModel
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.plan import Plan

@@ -1,6 +1,6 @@
 """Interleaved 1F1B: devices with several stages in turn (Narayanan et al. 2021, Megatron-LM, section 2.2)."""
 
-from pipebench.algorithms.greedy_order import Order
+from pipebench.algorithms.orders.greedy import Order
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem

@@ -1,8 +1,8 @@
 """The scheduler `modulo`: a pattern that repeats, each task and message as early as it may be."""
 
 from pipebench.algorithms.chains.one_f_one_b_star import placed_schedule
-from pipebench.algorithms.greedy_order import AHEAD, BACK, Tables
-from pipebench.algorithms.modulo_order import ModuloPattern, modulo_pattern
+from pipebench.algorithms.orders.modulo import ModuloPattern, modulo_pattern
+from pipebench.algorithms.orders.tables import AHEAD, BACK, Tables
 from pipebench.costs.messages import stage_edges
 from pipebench.costs.model import CostModel
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem

@@ -1,6 +1,6 @@
 """Schedules of devices that run several stages: who shares, and the lane with its all-reduces."""
 
-from pipebench.algorithms.greedy_order import Order
+from pipebench.algorithms.orders.greedy import Order
 from pipebench.costs.model import CostModel
 from pipebench.costs.placement import lanes_of
 from pipebench.domain.errors import InvalidValue, UnsupportedProblem

@@ -2,7 +2,7 @@
 2024).
 """
 
-from pipebench.algorithms.greedy_order import Order
+from pipebench.algorithms.orders.greedy import Order
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem

@@ -3,7 +3,9 @@
 In sync. It tells which of many plans is fastest far better than sums do.
 """
 
-from pipebench.algorithms.greedy_order import GreedyOrder, Tables, numbers_in_flight, together
+from pipebench.algorithms.orders.greedy import GreedyOrder
+from pipebench.algorithms.orders.numbers_in_flight import numbers_in_flight
+from pipebench.algorithms.orders.tables import Tables, together
 from pipebench.algorithms.planning import memory_limits
 from pipebench.costs.formula import StageMemory
 from pipebench.costs.messages import Message

@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipebench.algorithms.greedy_order import GreedyOrder, Order, Tables, numbers_in_flight
+from pipebench.algorithms.orders.greedy import GreedyOrder, Order
+from pipebench.algorithms.orders.numbers_in_flight import numbers_in_flight
+from pipebench.algorithms.orders.tables import Tables
 from pipebench.domain.errors import UnsupportedProblem
 
 

@@ -17,7 +17,8 @@ import numpy as np
 from pipebench.algorithms.chains.chain import build_chain
 from pipebench.algorithms.chains.contiguous import StageRange, contiguous_optimum, least_memory, longest_period
 from pipebench.algorithms.graph_orders import linearise
-from pipebench.algorithms.greedy_order import GreedyOrder, Tables
+from pipebench.algorithms.orders.greedy import GreedyOrder
+from pipebench.algorithms.orders.tables import Tables
 from pipebench.costs.model import CostModel
 from pipebench.domain.problem import Pins, Problem, RegimeMode
 from pipebench.simulation.simulate import simulate

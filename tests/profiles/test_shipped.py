@@ -41,7 +41,7 @@ def test_measured_ones_say_where_and_how(name: str) -> None:
     assert origin.relative_spread is not None
     assert (shipped.profiles_folder() / f"{name}.json").stat().st_size < 300_000
     # the project's bar: the sum of operators within 15 % of the whole model, at every size
-    whole = [note for note in origin.notes if "whole model took" in note]
+    whole = [note for note in origin.notes if "the sum of its operators" in note]
     assert len(whole) == len(profile.costs[0].micro_batches)
     apart = [float(found) for note in whole for found in re.findall(r"([+-][0-9.]+) %", note)]
     assert len(apart) == 2 * len(whole)

@@ -201,10 +201,13 @@ def state_left(problem, context):
 NUMBERS = {}
 
 def number_of(problem):
-    number = 1
-    for _ in range(1_500_000 if len(problem.profile.graph.operators) > 40 else 10):
-        number = number * 5 % 1_000_003
-    return number
+    number, work_s = 1, 0.2 if len(problem.profile.graph.operators) > 40 else 0.0
+    until_s = time.thread_time() + work_s
+    while True:
+        for _ in range(1000):
+            number = number * 5 % 1_000_003
+        if time.thread_time() >= until_s:
+            return number
 
 def busy(problem, context):
     number_of(problem)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipebench.algorithms.greedy_order import ANY
+from pipebench.algorithms.orders.tables import ANY
 from pipebench.costs.quantise import IntArray
 from pipebench_search.line.kernel import MODULUS, Shares, annealed, look
 from pipebench_search.line.tables import Costs, Line

@@ -4,9 +4,10 @@ import math
 
 import numpy as np
 
-from pipebench.algorithms.greedy_order import ANY, run
 from pipebench.algorithms.jit import kernel
-from pipebench.algorithms.modulo_order import shortest
+from pipebench.algorithms.orders.greedy import run
+from pipebench.algorithms.orders.modulo import Work, shortest
+from pipebench.algorithms.orders.tables import ANY, Waits
 from pipebench.costs.quantise import IntArray
 from pipebench_search.line.tables import CAP, DELAY, END, HALF, LANE, WAY, Costs
 
@@ -30,13 +31,10 @@ def look(costs: Costs, stages: IntArray, split: bool, most_ns: int) -> int:
         return _in_pattern(costs, stages, most_ns)
     lanes, count = len(costs.shape_of), len(stages)
     duration, memory, lane_of, caps, reduce, peak = _stages(costs, stages, split)
-    first, rows, sent_first, sent = _waits(costs, stages, memory)
+    waits = _waits(costs, stages, memory)
     free = np.zeros(lanes, np.int64)
     tasks = np.zeros((0, 3), np.int64)
-    ran = run(
-        tasks, free, peak, costs.limit, most_ns, costs.micro_batches, caps, duration, lane_of, memory,
-        first, rows, sent_first, sent,
-    )  # fmt: skip
+    ran = run(tasks, free, peak, costs.limit, most_ns, costs.micro_batches, caps, duration, lane_of, memory, waits)
     if ran < len(duration) * count * costs.micro_batches:
         return ANY
     ns = int((free + reduce).max())
@@ -46,12 +44,11 @@ def look(costs: Costs, stages: IntArray, split: bool, most_ns: int) -> int:
 @kernel
 def _in_pattern(costs: Costs, stages: IntArray, most_ns: int) -> int:
     duration, memory, lane_of, _, _, held = _stages(costs, stages, False)
-    first, rows, _, _ = _waits(costs, stages, memory)
-    starts, sent = np.zeros((2, len(stages)), np.int64), np.zeros(len(rows), np.int64)
-    period = shortest(
-        starts, sent, most_ns if most_ns >= ANY - 1 else most_ns // costs.micro_batches, np.arange(len(stages)),
-        duration, lane_of, memory, held, costs.limit, first, rows,
-    )  # fmt: skip
+    waits = _waits(costs, stages, memory)
+    starts, sent = np.zeros((2, len(stages)), np.int64), np.zeros(len(waits.rows), np.int64)
+    most = most_ns if most_ns >= ANY - 1 else most_ns // costs.micro_batches
+    order = np.arange(len(stages))
+    period = shortest(starts, sent, most, Work(order, duration, lane_of, memory, held, costs.limit, waits))
     return ANY if period == ANY else period * costs.micro_batches
 
 
@@ -96,8 +93,8 @@ def _stages(
 
 
 @kernel
-def _waits(costs: Costs, stages: IntArray, memory: IntArray) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-    """Messages as `greedy_order.Waits` has them; buffers, and inputs that are kept, are added to the memory."""
+def _waits(costs: Costs, stages: IntArray, memory: IntArray) -> Waits:
+    """The messages; buffers, and inputs that are kept, are added to the memory."""
     count = len(stages)
     home = np.empty(stages[count - 1, END], np.int64)
     first = 0
@@ -137,9 +134,7 @@ def _waits(costs: Costs, stages: IntArray, memory: IntArray) -> tuple[IntArray, 
 
 
 @kernel
-def _listed(
-    costs: Costs, stages: IntArray, there: IntArray, back: IntArray
-) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+def _listed(costs: Costs, stages: IntArray, there: IntArray, back: IntArray) -> Waits:
     """The rows of all pairs of stages that wait for each other, and who sends them."""
     count, lanes = len(stages), len(costs.shape_of)
     pairs = 0
@@ -175,7 +170,7 @@ def _listed(
         kind = 0 if row < pairs else 1
         sent[free[kind, rows[row, 0]]] = row
         free[kind, rows[row, 0]] += 1
-    return first, rows, sent_first, sent
+    return Waits(first, rows, sent_first, sent)
 
 
 @kernel

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from pipebench.algorithms.greedy_order import GreedyOrder, Tables
+from pipebench.algorithms.orders.greedy import GreedyOrder
+from pipebench.algorithms.orders.tables import Tables
 from pipebench.check import check_schedule
 from pipebench.costs.model import CostModel
 from pipebench.domain.errors import UnsupportedProblem

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from pipebench.algorithms.greedy_order import Tables
+from pipebench.algorithms.orders.tables import Tables
 from pipebench.check import check_plan
 from pipebench.domain.problem import Problem
 from pipebench_search.clock import Clock

@@ -6,7 +6,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from pipebench.algorithms.greedy_order import ANY, GreedyOrder, Tables
+from pipebench.algorithms.orders.greedy import GreedyOrder
+from pipebench.algorithms.orders.tables import ANY, Tables
 from pipebench.check import check_plan
 from pipebench.costs.quantise import IntArray
 from pipebench.domain.errors import InfeasibleProblem

@@ -6,15 +6,35 @@ its backtracking: a pipeline without a flush has no recurrence but the memory of
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from pipebench.algorithms.greedy_order import AHEAD, ANY, BACK, Tables
 from pipebench.algorithms.jit import kernel
+from pipebench.algorithms.orders.tables import AHEAD, ANY, BACK, Tables, Waits
 from pipebench.costs.quantise import IntArray
 
 FINE = 10
 """A period is closed in on to one part in 2^FINE."""
+
+
+class Work(NamedTuple):
+    """What has to find a place in a pattern.
+
+    order: stages, each behind those that it reads from.
+    duration: ns of backwards and forwards, shape (2, stages).
+    lane_of: by stage.
+    memory: bytes by stage, as `Tables.memory` has them.
+    held, most_bytes: by lane.
+    """
+
+    order: IntArray
+    duration: IntArray
+    lane_of: IntArray
+    memory: IntArray
+    held: IntArray
+    most_bytes: IntArray
+    waits: Waits
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,57 +55,40 @@ def modulo_pattern(tables: Tables, stages: Sequence[int], most_bytes: Sequence[i
     stages: each behind those that it reads from. most_bytes: by lane. Messages between two lanes wait for each
     other as `tables.link_mode` says.
     """
-    order = np.array(stages, np.int64)
-    task_ns = np.zeros((2, len(stages)), np.int64)
-    first, rows, _, _ = tables.waits
-    message_ns = np.zeros(len(rows), np.int64)
-    held = np.array(tables.held, np.int64)
-    period_ns = shortest(
-        task_ns, message_ns, ANY - 1, order, tables.durations(split=False), tables.lanes, tables.memory, held,
-        np.array(most_bytes, np.int64), first, rows,
-    )  # fmt: skip
+    work = Work(
+        order=np.array(stages, np.int64),
+        duration=tables.durations(split=False),
+        lane_of=tables.lanes,
+        memory=tables.memory,
+        held=np.array(tables.held, np.int64),
+        most_bytes=np.array(most_bytes, np.int64),
+        waits=tables.waits,
+    )
+    task_ns, message_ns = np.zeros((2, len(stages)), np.int64), np.zeros(len(work.waits.rows), np.int64)
+    period_ns = shortest(task_ns, message_ns, ANY - 1, work)
     return None if period_ns == ANY else ModuloPattern(int(period_ns), task_ns, message_ns)
 
 
 @kernel
-def shortest(
-    task_ns: IntArray,
-    message_ns: IntArray,
-    most_ns: int,
-    order: IntArray,
-    duration: IntArray,
-    lane_of: IntArray,
-    memory: IntArray,
-    held: IntArray,
-    most_bytes: IntArray,
-    first: IntArray,
-    rows: IntArray,
-) -> int:
-    """A short period of `most_ns` at most, whose starts are written; ANY where none was found.
-
-    order: stages, each behind those that it reads from. duration: of backwards and forwards, shape (2, stages).
-    memory, first, rows: as `greedy_order.run` takes them. held, most_bytes: by lane.
-    """
-    lanes = len(held)
-    low = max(1, _busiest(duration, lane_of, rows, lanes))
+def shortest(task_ns: IntArray, message_ns: IntArray, most_ns: int, work: Work) -> int:
+    """A short period of `most_ns` at most, whose starts are written; ANY where none was found."""
+    low = max(1, _busiest(work))
     if low > most_ns:
         return ANY
     if most_ns >= ANY - 1:
-        high, least = low, duration.sum() + rows[:, 1].sum() + 1
-        while not _placed(
-            task_ns, message_ns, high, order, duration, lane_of, memory, held, most_bytes, first, rows
-        ):
+        high, least = low, work.duration.sum() + work.waits.rows[:, 1].sum() + 1
+        while not _placed(task_ns, message_ns, high, work):
             if high > least:
                 return ANY
             low, high = high, 2 * high
     else:
         high = most_ns
-        if not _placed(task_ns, message_ns, high, order, duration, lane_of, memory, held, most_bytes, first, rows):
+        if not _placed(task_ns, message_ns, high, work):
             return ANY
     tried, sent = task_ns.copy(), message_ns.copy()
     at = low
     while low < high:
-        if _placed(tried, sent, at, order, duration, lane_of, memory, held, most_bytes, first, rows):
+        if _placed(tried, sent, at, work):
             high = at
             task_ns[:], message_ns[:] = tried, sent
         else:
@@ -97,11 +100,12 @@ def shortest(
 
 
 @kernel
-def _busiest(duration: IntArray, lane_of: IntArray, rows: IntArray, lanes: int) -> int:
+def _busiest(work: Work) -> int:
     """Busy ns of a micro-batch of the busiest lane or link."""
+    lanes, rows = len(work.held), work.waits.rows
     load, links = np.zeros(lanes, np.int64), np.zeros(lanes * lanes, np.int64)
-    for at in range(len(lane_of)):
-        load[lane_of[at]] += duration[BACK, at] + duration[AHEAD, at]
+    for at in range(len(work.lane_of)):
+        load[work.lane_of[at]] += work.duration[BACK, at] + work.duration[AHEAD, at]
     for row in range(len(rows)):
         if rows[row, 2] >= 0:
             links[rows[row, 2]] += rows[row, 1]
@@ -110,28 +114,17 @@ def _busiest(duration: IntArray, lane_of: IntArray, rows: IntArray, lanes: int) 
 
 
 @kernel
-def _placed(
-    task_ns: IntArray,
-    message_ns: IntArray,
-    period: int,
-    order: IntArray,
-    duration: IntArray,
-    lane_of: IntArray,
-    memory: IntArray,
-    held: IntArray,
-    most_bytes: IntArray,
-    first: IntArray,
-    rows: IntArray,
-) -> bool:
+def _placed(task_ns: IntArray, message_ns: IntArray, period: int, work: Work) -> bool:
     """Whether all tasks and messages have a place in the period, and memory suffices. Starts are written."""
-    lanes, stages = len(held), len(order)
+    duration, first, rows = work.duration, work.waits.first, work.waits.rows
+    lanes, stages = len(work.held), len(work.order)
     # What is placed on lanes, and behind them on links: the next and the last number of each, by resource.
     items = np.empty((2 * stages + len(rows), 3), np.int64)
     last = np.full(lanes + lanes * lanes, -1, np.int64)
     count = 0
     for step in range(2 * stages):
         kind = AHEAD if step < stages else BACK
-        at = order[step] if step < stages else order[2 * stages - 1 - step]
+        at = work.order[step] if step < stages else work.order[2 * stages - 1 - step]
         ready = 0 if kind == AHEAD else task_ns[AHEAD, at] + duration[AHEAD, at]
         for row in range(first[kind, at], first[kind, at + 1]):
             sender, ns, link = rows[row, 0], rows[row, 1], rows[row, 2]
@@ -145,7 +138,7 @@ def _placed(
                 count += 1
             message_ns[row] = start
             ready = max(ready, start + ns)
-        lane, ns = lane_of[at], duration[kind, at]
+        lane, ns = work.lane_of[at], duration[kind, at]
         if ns > 0:
             ready = _free(items, last[lane], ready, ns, period)
             if ready < 0:
@@ -154,7 +147,7 @@ def _placed(
             last[lane] = count
             count += 1
         task_ns[kind, at] = ready
-    return _fits(task_ns, period, duration, lane_of, memory, held, most_bytes)
+    return _fits(task_ns, period, work)
 
 
 @kernel
@@ -182,21 +175,14 @@ def _free(items: IntArray, last: int, ready: int, ns: int, period: int) -> int:
 
 
 @kernel
-def _fits(
-    task_ns: IntArray,
-    period: int,
-    duration: IntArray,
-    lane_of: IntArray,
-    memory: IntArray,
-    held: IntArray,
-    most_bytes: IntArray,
-) -> bool:
+def _fits(task_ns: IntArray, period: int, work: Work) -> bool:
     """Whether the micro-batches in flight fit at the start of each task."""
+    duration, lane_of, memory = work.duration, work.lane_of, work.memory
     stages = len(lane_of)
     for event in range(2 * stages):
         kind, at = event // stages, event % stages
         now, lane = task_ns[kind, at], lane_of[at]
-        used = held[lane] + memory[2, at]
+        used = work.held[lane] + memory[2, at]
         for other in range(stages):
             if lane_of[other] != lane:
                 continue
@@ -205,6 +191,6 @@ def _fits(
             # The task that starts now is under way, though one of 0 ns has ended.
             live = max(begun - ended, 1 if other == at else 0)
             used += live * memory[0, other] + (memory[1, other] if live > 0 else 0)
-        if used > most_bytes[lane]:
+        if used > work.most_bytes[lane]:
             return False
     return True
