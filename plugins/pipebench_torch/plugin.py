@@ -25,7 +25,7 @@ VARIABLES = (
 """How PyTorch finds devices, networks and the caches of models."""
 FOLDERS = ("~/.cache", "~/.triton", "~/.nv", "$XDG_CACHE_HOME", "$HF_HOME", "$TORCH_HOME", "/dev", "/proc")
 """Where PyTorch and libraries of models keep what they have downloaded and compiled; shared memory and cards; and
-where CUDA's driver writes of each process that it starts in (without, it ends with error 304).
+/proc/self/task/N/comm, by which CUDA's driver names a thread of each process (where it may not, it has no device).
 """
 PIPEBENCH_WAIVED = {
     "torch:profile": "it measures the machine that it runs on, the kit asks for a device of a table"
@@ -178,7 +178,7 @@ def pipebench_executors() -> tuple[Executor, ...]:
             reference="Li et al., PyTorch Distributed, VLDB 2020 (torch.distributed)",
             deviations=(
                 "no optimizer step in a synchronous mini-batch, as in the cost model",
-                "the loss is half the mean square of the model's outputs",
+                "the loss is half the mean square of the model's outputs; only its gradient is computed",
                 "a split backward walks the graph twice: once for inputs, once for weights",
                 "of replicas in turn, an all-reduce lasts until the last one has come to its own",
                 "engine=pipelining refuses replicas",
