@@ -126,7 +126,7 @@ def measure(model: StageableModel, samples: int, options: ProfilerOptions, devic
     storages = SavedStorages(len(model.graph.operators), ready.weights.values(), device)
     ready.timed_pass().run(storages)
     storages.release()
-    card = device.type == "cuda"
+    card = ready.clock.cuda
     queued = card and options.queued
     warm = _run_passes(ready, max(options.warmup, int(card)), 0.0)
     enough_s = _enough(*warm) if card else 0.0
