@@ -126,3 +126,32 @@ def test_stages_that_wait_for_each_other_are_refused() -> None:
     )  # fmt: skip
     with pytest.raises(UnsupportedProblem, match="in a circle"):
         GreedyOrder(circle, [2, 2], False)
+
+
+def most_bytes(tables: Tables, caps: list[int]) -> list[int]:
+    """By lane: all that its stages hold with so many micro-batches, and the largest workspace."""
+    stages = range(len(caps))
+    return [
+        held
+        + sum(tables.while_live[s] + caps[s] * tables.each[s] for s in stages if tables.lane_of[s] == lane)
+        + max(tables.workspace[s] for s in stages if tables.lane_of[s] == lane)
+        for lane, held in enumerate(tables.held)
+    ]
+
+
+@settings(max_examples=300, deadline=None)
+@given(drawn_tables())
+def test_where_the_usual_numbers_in_flight_do_not_fit_others_do(tables: Tables) -> None:
+    """As many as stages follow, where devices have room for them; else numbers for which they have."""
+
+    def fits(caps: list[int]) -> bool:
+        limits = [each[-1] for each in tables.limits]
+        return all(most <= limit for most, limit in zip(most_bytes(tables, caps), limits, strict=True))
+
+    free, held = numbers_in_flight(tables, tables.count)
+    assert free[0] == [min(number, tables.count) for number in tables.follow]
+    assert all(fits(caps) for caps in held)
+    if fits(free[0]):
+        assert not held
+    elif fits([1] * len(free[0])):
+        assert any(fits(caps) for caps in (*free, *held))
