@@ -192,11 +192,16 @@ def _without_masks(module: Any) -> nn.Module:
     A capture cannot tell that a mask hides nothing and keeps it. With a mask, a card has none of its fast kernels
     for attention, which the module itself would use. transformers makes no masks for attention of another name.
     """
-    from transformers.integrations.sdpa_attention import sdpa_attention_forward
-    from transformers.modeling_utils import AttentionInterface
+    try:
+        from transformers.integrations.sdpa_attention import sdpa_attention_forward
+        from transformers.modeling_utils import AttentionInterface
 
-    AttentionInterface.register(UNMASKED, sdpa_attention_forward)
-    module.set_attn_implementation(UNMASKED)
+        AttentionInterface.register(UNMASKED, sdpa_attention_forward)
+        module.set_attn_implementation(UNMASKED)
+    except (ImportError, AttributeError) as error:
+        raise PipebenchError(
+            f"this transformers cannot be told to attend without masks: {error}", "pip install -U transformers"
+        ) from error
     found: nn.Module = module
     return found
 

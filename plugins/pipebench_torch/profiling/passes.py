@@ -10,8 +10,9 @@ from torch import Tensor
 
 from pipebench_torch.machine import keep_freed_memory
 from pipebench_torch.modules.models import StageableModel, learnt_from, loss_to_walk_back
+from pipebench_torch.modules.walk import Walk
 from pipebench_torch.plugin import ProfilerOptions
-from pipebench_torch.profiling.timed_pass import Clock, SavedStorages, TimedPass, walk
+from pipebench_torch.profiling.timed_pass import Clock, SavedStorages, TimedPass
 
 Forward = Callable[[], Sequence[Tensor]]
 """The model in one piece, to those of its outputs that have a gradient."""
@@ -77,10 +78,11 @@ def whole_of(
     model: StageableModel, weights: dict[str, Tensor], inputs: dict[int, Tensor], samples: int
 ) -> Forward:
     """The operators one after the other, without marks between them."""
+    walk = Walk(model.graph, model.graph.topological)
 
     def forward() -> Sequence[Tensor]:
-        left = walk(model.graph, inputs, lambda op, read: model.run(op, read, weights, 0, (samples,)))
-        return list(left.values())
+        left = walk.run(inputs, lambda op, read: model.run(op, read, weights, 0, (samples,)))
+        return [value for value in left.values() if value.requires_grad]
 
     return forward
 

@@ -1,7 +1,6 @@
 """One forward and one backward of a whole model: when each operator's part began, and the bytes that it keeps."""
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -9,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pipebench.domain.graph import OperatorGraph
 from pipebench_torch.modules.models import StageableModel, loss_to_walk_back
+from pipebench_torch.modules.walk import Walk
 
 HELD_CYCLES = 20_000_000
 """Of the kernel by which the rate of a card's cycles is measured: some 10 ms."""
@@ -179,13 +178,16 @@ class TimedPass:
             marks.append(self._clock.mark())
             return made
 
-        outputs = walk(self._model.graph, self._inputs, timed)
+        graph = self._model.graph
+        left = Walk(graph, graph.topological).run(self._inputs, timed)
+        outputs = {tensor: value for tensor, value in left.items() if value.requires_grad}
         for (operator, steps), seconds in zip(firsts, self._clock.seconds(marks), strict=True):
             self.forward[operator] = seconds
             self._watch(operator, steps)
         if storages is not None:
             for tensor, value in outputs.items():
-                storages.keep(max(0, self._model.graph.producers[tensor]), value)
+                if graph.producers[tensor] >= 0:
+                    storages.keep(graph.producers[tensor], value)
         return [loss_to_walk_back(value, self._samples) for value in outputs.values()]
 
     def _watch(self, operator: int, steps: list[Any]) -> None:
@@ -202,21 +204,3 @@ class TimedPass:
         if self._storages is not None:
             self._storages.turn_to(operator)
         self._began.append((operator, self._clock.mark()))
-
-
-def walk(
-    graph: OperatorGraph,
-    inputs: Mapping[int, Tensor],
-    run: Callable[[int, dict[int, Tensor]], dict[int, Tensor]],
-) -> dict[int, Tensor]:
-    """Run every operator. Returns the outputs that have a gradient. A tensor is dropped after its last reader."""
-    values = dict(inputs)
-    left = Counter({tensor: len(readers) for tensor, readers in enumerate(graph.consumers)})
-    for operator in graph.topological:
-        read = [graph.tensor_index[name] for name in graph.operators[operator].inputs]
-        values.update(run(operator, {tensor: values[tensor] for tensor in read}))
-        for tensor in read:
-            left[tensor] -= 1
-            if not left[tensor]:
-                del values[tensor]
-    return {tensor: value for tensor, value in values.items() if value.requires_grad}

@@ -11,7 +11,7 @@ from torch.distributed.pipelining import PipelineStage
 from torch.distributed.pipelining.schedules import _PipelineScheduleRuntime
 from torch.utils.checkpoint import checkpoint
 
-from pipebench_torch.modules.models import learnt_from, loss_of
+from pipebench_torch.modules.models import learnt_from
 from pipebench_torch.placing.orders import Task
 from pipebench_torch.running.runner import Record, Runner
 from pipebench_torch.running.stage import StageRun
@@ -131,9 +131,9 @@ class _Module(nn.Module):  # type: ignore[misc]
         size = run.stage.micro_batch
         first = self.micro_batch * size
         inputs = dict(zip(run.received, received, strict=True)) | self.runner.model_inputs(run, first, size)
-        outputs, sinks = run.compute(inputs, 0, first, (size,))
+        outputs, losses = run.compute(inputs, 0, first, (size,))
         if self.last:
-            return torch.stack([sum(loss_of(value, run.mini_batch) for value in sinks)])
+            return torch.stack([sum(losses[1:], losses[0])])
         return tuple(_detachable(outputs[tensor]) for tensor in run.sent)
 
 
@@ -155,7 +155,7 @@ class _Part(PipelineStage):  # type: ignore[misc]
             size = run.stage.micro_batch
             return tuple(runner.model.buffer(t, size).to(device).requires_grad_() for t in tensors)
 
-        loss = torch.empty(1, device=device, dtype=torch.promote_types(runner.model.dtype, torch.float32))
+        loss = torch.empty(1, device=device, dtype=runner.model.dtype)
         super().__init__(
             _Module(runner, run, last),
             position,

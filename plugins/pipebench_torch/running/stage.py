@@ -10,6 +10,7 @@ from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench_torch.modules.models import StageableModel, learnt_from, loss_to_walk_back
+from pipebench_torch.modules.walk import Walk
 from pipebench_torch.placing.messages import TOKEN, Traffic
 from pipebench_torch.running.exchange import zeros_in_buckets
 
@@ -67,16 +68,7 @@ class StageRun:
         self.live: dict[int, Live] = {}
         self._pending: dict[int, tuple[list[Tensor], list[Tensor], Live]] = {}
         self._checkpointed = self._recomputed_operators(problem)
-        self._reads = {op: [graph.tensor_index[name] for name in graph.operators[op].inputs] for op in held}
-        last = {tensor: op for op in self.operators for tensor in self._reads[op]}
-        self._read_last = {
-            op: [
-                tensor
-                for tensor in dict.fromkeys(self._reads[op])
-                if last[tensor] == op and tensor not in self.sent
-            ]
-            for op in held
-        }
+        self._operators_walk = Walk(graph, self.operators, kept=self.sent)
 
     def _recomputed_operators(self, problem: Problem) -> frozenset[int]:
         graph, found = self.model.graph, set()
@@ -95,36 +87,25 @@ class StageRun:
                 value.requires_grad_()
         keep = self.stage.recompute == "none"
         with torch.set_grad_enabled(keep):
-            outputs, losses = self._walk_forward(inputs, version, first, groups)
+            outputs, losses = self.compute(inputs, version, first, groups)
         self.live[micro_batch] = Live(inputs, outputs if keep else {}, losses if keep else [], version, first)
         return {tensor: value.detach() for tensor, value in outputs.items()}
-
-    def _walk_forward(
-        self, inputs: Mapping[int, Tensor], version: int, first: int, groups: Sequence[int]
-    ) -> tuple[dict[int, Tensor], list[Tensor]]:
-        """Run the operators. Returns the tensors to send, and losses to walk back from."""
-        outputs, sinks = self.compute(inputs, version, first, groups)
-        return outputs, [loss_to_walk_back(value, self.mini_batch) for value in sinks if value.requires_grad]
 
     def compute(
         self, inputs: Mapping[int, Tensor], version: int, first: int, groups: Sequence[int]
     ) -> tuple[dict[int, Tensor], list[Tensor]]:
-        """Run the operators. Returns the tensors to send, and the model's outputs in this stage.
+        """Run the operators. Returns the tensors to send, and losses of the model's outputs in this stage."""
+        weights = self.versions[version]
 
-        A tensor is dropped behind its last reader; what the backward needs, autograd keeps.
-        """
-        values, weights = dict(inputs), self.versions[version]
-        for operator in self.operators:
-            read = {tensor: values[tensor] for tensor in self._reads[operator]}
+        def run(operator: int, read: dict[int, Tensor]) -> dict[int, Tensor]:
             if operator in self._checkpointed:
-                made = self._checkpoint(operator, read, weights, first, groups)
-            else:
-                made = self.model.run(operator, read, weights, first, groups)
-            values.update(made)
-            for tensor in self._read_last[operator]:
-                del values[tensor]
+                return self._checkpoint(operator, read, weights, first, groups)
+            return self.model.run(operator, read, weights, first, groups)
+
+        values = self._operators_walk.run(inputs, run)
         sinks = [values[tensor] for tensor in self.sinks if values[tensor].is_floating_point()]
-        return {tensor: values[tensor] for tensor in self.sent}, sinks
+        losses = [loss_to_walk_back(value, self.mini_batch) for value in sinks]
+        return {tensor: values[tensor] for tensor in self.sent}, losses
 
     def _checkpoint(
         self,
@@ -147,19 +128,20 @@ class StageRun:
         """Run B, or I and W. Returns the gradients to send, and adds those of the weights to the round's."""
         if kind == "W":
             outputs, gradients, live = self._pending.pop(micro_batch)
-            self._walk(outputs, gradients, [], live, round_)
+            self._walk_back(outputs, gradients, [], live, round_)
             return {}
         live = self.live.pop(micro_batch)
         if self.stage.recompute == "stage":
             with torch.enable_grad():
-                live.outputs, live.losses = self._walk_forward(live.inputs, live.version, live.first, groups)
+                live.outputs, live.losses = self.compute(live.inputs, live.version, live.first, groups)
         learning = [(t, value) for t, value in live.outputs.items() if t in received and value.requires_grad]
-        outputs = [value for _, value in learning] + live.losses
-        gradients = [received[tensor] for tensor, _ in learning] + [torch.ones_like(loss) for loss in live.losses]
+        losses = [loss for loss in live.losses if loss.requires_grad]
+        outputs = [value for _, value in learning] + losses
+        gradients = [received[tensor] for tensor, _ in learning] + [torch.ones_like(loss) for loss in losses]
         live.outputs, live.losses = {}, []
         wanted = [tensor for tensor, value in live.inputs.items() if value.requires_grad]
         sources = [live.inputs[tensor] for tensor in wanted]
-        self._walk(outputs, gradients, sources, live, None if kind == "I" else round_)
+        self._walk_back(outputs, gradients, sources, live, None if kind == "I" else round_)
         if kind == "I":
             self._pending[micro_batch] = (outputs, gradients, live)
         back = {}
@@ -169,7 +151,7 @@ class StageRun:
             value.grad = None  # it may be the input of another stage of this process too
         return back
 
-    def _walk(
+    def _walk_back(
         self,
         outputs: Sequence[Tensor],
         gradients: Sequence[Tensor],
