@@ -81,8 +81,8 @@ class CapturedModel:
     def weight(self, name: str, device: torch.device | None = None) -> Tensor:
         """Small normal numbers; scales and shifts (one axis) around 1 and 0."""
         shape = self._shapes[name]
-        values = random_values(shape, name, self.seed, device).mul_(0.02)
-        return (values + 1.0 if len(shape) == 1 and name.endswith("weight") else values).to(self.dtype)
+        mean = 1.0 if len(shape) == 1 and name.endswith("weight") else 0.0
+        return random_values(shape, name, self.seed, device, dtype=self.dtype, deviation=0.02, mean=mean)
 
     def input(self, tensor: int, samples: int) -> Tensor:
         """Random numbers for a float input, zeros for ids."""
@@ -90,7 +90,7 @@ class CapturedModel:
         shape, kind = self._value(name, PROBED[0]).shape, self._value(name, PROBED[0]).dtype
         if not kind.is_floating_point:
             return torch.zeros(samples, *shape[1:], dtype=kind)
-        return random_values((samples, *shape[1:]), name, self.seed).to(self.dtype)
+        return random_values((samples, *shape[1:]), name, self.seed, dtype=self.dtype)
 
     def buffer(self, tensor: int, samples: int) -> Tensor:
         """Room for a tensor of the graph."""

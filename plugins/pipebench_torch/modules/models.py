@@ -23,10 +23,24 @@ MOST_DRAWN = 2**22 + 1
 """Numbers of one tensor; one more than a power of two, so that its rows differ where they repeat them."""
 
 
-def random_values(shape: Sequence[int], name: str, seed: int, device: torch.device | None = None) -> Tensor:
-    """Normal numbers that follow from the name. Those of a large tensor repeat: drawing takes long."""
+def random_values(
+    shape: Sequence[int],
+    name: str,
+    seed: int,
+    device: torch.device | None = None,
+    *,
+    dtype: torch.dtype = torch.float32,
+    deviation: float = 1.0,
+    mean: float = 0.0,
+) -> Tensor:
+    """Normal numbers that follow from the name. Those of a large tensor repeat: drawing takes long.
+
+    They are computed on the CPU, whatever the device: a card rounds a product and a sum in another way, and a weight
+    has to be the same number everywhere.
+    """
     count = prod(shape)
-    drawn = torch.randn(min(count, MOST_DRAWN), generator=_draw(name, seed)).to(device)
+    drawn = torch.randn(min(count, MOST_DRAWN), generator=_draw(name, seed))
+    drawn = (drawn.mul_(deviation).add_(mean)).to(dtype).to(device)
     return drawn.repeat(max(1, -(-count // MOST_DRAWN)))[:count].reshape(tuple(shape))
 
 
@@ -36,12 +50,11 @@ def weight(
     """A parameter in its own shape: normal, of variance 1 / fan-in; scales of normalisations around 1."""
     user = next(op for op in graph.operators if name in op.parameters)
     shape = weight_shape(graph, user, name)
-    values = random_values(shape, name, seed, device)
     if len(shape) > 1:
-        values /= sqrt(prod(shape) / shape[_out_axis(user, name)])
+        deviation, mean = 1 / sqrt(prod(shape) / shape[_out_axis(user, name)]), 0.0
     else:
-        values = 0.1 * values + (0.0 if name.endswith("bias") else 1.0)
-    return values.to(dtype)
+        deviation, mean = 0.1, 0.0 if name.endswith("bias") else 1.0
+    return random_values(shape, name, seed, device, dtype=dtype, deviation=deviation, mean=mean)
 
 
 def weight_shape(graph: OperatorGraph, user: Operator, name: str) -> tuple[int, ...]:
@@ -65,7 +78,7 @@ def model_input(graph: OperatorGraph, tensor: int, samples: int, seed: int, dtyp
             reader.dims[ENTRIES], (samples, reader.dims["lookups"]), generator=_draw(described.name, seed)
         )
     elements = input_elements(graph, tensor)
-    return random_values((samples, elements), described.name, seed).to(dtype)
+    return random_values((samples, elements), described.name, seed, dtype=dtype)
 
 
 def input_elements(graph: OperatorGraph, tensor: int) -> int:
