@@ -119,7 +119,7 @@ def frameworks() -> Mapping[str, str]:
     """The training frameworks whose steps can be priced."""
     from pipebench.formats.frameworks.facts import framework_table
 
-    return {name: facts.summary for name, facts in framework_table().frameworks.items()}
+    return {name: facts.summary for name, facts in framework_table().all_facts().items()}
 
 
 def clusters() -> Mapping[str, str]:

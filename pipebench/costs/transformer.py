@@ -8,6 +8,7 @@ section 3; Korthikanti et al. 2022, section 4.2.2).
 from dataclasses import dataclass
 
 from pipebench.domain.errors import PipebenchError
+from pipebench.domain.framework import Elementwise
 from pipebench.domain.graph import Operator
 
 LAYER = "transformer_layer"
@@ -16,6 +17,8 @@ LANGUAGE_KINDS = (EMBEDDING, POSITIONS, LAYER, NORM, HEAD)
 """Kinds of a language model's operators, in the order in which a sample meets them."""
 
 STATISTIC_BYTES = 4
+WIDE_BYTES = 4
+"""Of an element inside a norm or a rotation where they run eagerly, in fp32."""
 LOGIT_BYTES = 4
 """The loss computes in fp32 and keeps its logits so (Korthikanti et al. 2022, section 4.3). Frameworks whose loss
 keeps more at a time say so (`Framework.logit_bytes`)."""
@@ -143,6 +146,8 @@ class LayerShape:
         sequence_split: bool = True,
         keeps_gathered: bool = False,
         narrow_bytes: int | None = None,
+        elementwise: Elementwise = "fused",
+        repeats_keys: bool = False,
     ) -> float:
         """What the forward keeps on one of `ways` devices for one sample.
 
@@ -157,13 +162,17 @@ class LayerShape:
         gathered again in the backward.
         narrow_bytes: of an element of what the products read, where they run and keep it in another precision than
         the rest. The context is then kept twice: attention's backward reads it as it was made.
+        elementwise: eager norms keep their input in fp32, and what they scale; an eager gate its activated branch.
+        repeats_keys: keys and values are kept for each head of queries.
         """
-        states = 2 * self.queries + 2 * self.keys
-        inner = self.active * (self.branches + 1) * self.ffn
+        states = 2 * self.queries + 2 * (self.queries if repeats_keys else self.keys)
+        eager = elementwise == "eager"
+        inner = self.active * (2 * self.branches if eager else self.branches + 1) * self.ffn
         routed = (self.active - 1) * self.hidden if self.experts > 1 else 0
         masks = 2 * MASK_BYTES * self.hidden if self.dropout else 0
         less = 0 if narrow_bytes is None else element_bytes - narrow_bytes
         around = element_bytes * (4 * self.hidden + routed) + masks - less * (2 * self.hidden + routed)
+        around += 2 * WIDE_BYTES * self.hidden if eager else 0
         softmax = (element_bytes + (element_bytes + MASK_BYTES if self.dropout else 0)) * self.sequence
         inside = element_bytes * (states + inner) + self.heads * (softmax if scores else STATISTIC_BYTES)
         inside -= less * self.active * self.ffn - (narrow_bytes or 0) * self.queries
@@ -173,17 +182,26 @@ class LayerShape:
         # The inputs of the first products are whole on each device, as the norms' are.
         return self.sequence * (around + inside / ways)
 
-    def checkpoint_bytes(self, element_bytes: int, ways: int = 1, *, sequence_split: bool = True) -> float:
+    def checkpoint_bytes(
+        self,
+        element_bytes: int,
+        ways: int = 1,
+        *,
+        sequence_split: bool = True,
+        elementwise: Elementwise = "fused",
+    ) -> float:
         """What a checkpoint that keeps results of operators keeps on one of `ways` devices for one sample.
 
         The layer's input, the result and the row sums of attention, the results of every second product, and with
         tensor parallelism what both reduce-scatters leave. Products that are split by input leave their results
         whole on each device.
+        elementwise: a compiler sees that no gradient reads the result of the last product; eager code keeps it.
         """
         share = ways if sequence_split else 1
         around = self.hidden / share + (2 * self.hidden / share if ways > 1 else 0)
         inside = self.queries / ways
-        for each in self.linears[::2]:
+        kept = self.linears if elementwise == "eager" else self.linears[:-1]
+        for each in kept[::2]:
             inside += each.rows / self.sequence * each.outer / (1 if each.name in SPLIT_BY_INPUT else ways)
         row_sums = STATISTIC_BYTES * self.heads / ways
         return self.sequence * (element_bytes * (around + inside) + row_sums)

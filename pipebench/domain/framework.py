@@ -16,6 +16,10 @@ Checkpoints = Literal["core", "products"]
 """What selective checkpointing does. `core`: attention's core runs again, the rest of a layer is kept. `products`:
 the results of every second product and of attention are kept, the rest of a layer runs again."""
 
+Elementwise = Literal["fused", "eager"]
+"""What norms, rotations, activations and residuals are. `fused`: a kernel each, written so or made by a compiler.
+`eager`: one for each operation, as PyTorch launches them; norms and rotations compute in fp32."""
+
 
 class Framework(Value, frozen=True, kw_only=True):
     """Facts about a training framework. Each is the framework's, never a model's or a device's.
@@ -28,6 +32,10 @@ class Framework(Value, frozen=True, kw_only=True):
     attention: how attention runs where nobody says so.
     flash_generation: of the FlashAttention whose kernels it runs where attention is fused.
     selective: what its selective checkpointing keeps and runs again.
+    selective_launches: launches that each kernel of a layer takes of the host where selective checkpointing
+    decides for each operator, in Python, whether its result is kept.
+    elementwise: what the kernels between the products of a layer are.
+    repeats_keys: whether keys and values are written, and kept, once for each head of queries that reads them.
     sequence_parallel: whether norms and residuals are split over the tensor-parallel ranks.
     tensor_overlap: whether products run in parts beside the collectives of tensor parallelism that they wait for.
     splits_messages: whether each tensor-parallel rank sends its share of what crosses between stages.
@@ -55,6 +63,9 @@ class Framework(Value, frozen=True, kw_only=True):
     attention: Attention = "flash"
     flash_generation: Literal[2, 3] = 3
     selective: Checkpoints = "core"
+    selective_launches: float = 1.0
+    elementwise: Elementwise = "fused"
+    repeats_keys: bool = False
     sequence_parallel: bool = True
     tensor_overlap: bool = False
     splits_messages: bool = True
@@ -81,6 +92,7 @@ class Framework(Value, frozen=True, kw_only=True):
             share = getattr(self, name)
             require(0.0 <= share <= 1.0, f"{where}: {name} is {short(share)}, it must be in [0, 1]")
         for name in (
+            "selective_launches",
             "optimizer_bytes",
             "gradient_passes",
             "accumulate_bytes",

@@ -11,10 +11,12 @@ from functools import cached_property
 
 from pipebench.costs.transformer import SPLIT_BY_INPUT, LayerShape, Product
 from pipebench.domain.framework import Attention, Framework
+from pipebench_analytic.elementwise import ELEMENTWISE, Activations, ElementwiseKernels
 from pipebench_analytic.speeds import Speeds
 
-FLASH_BACKWARD = 2.5
-"""Flash attention's backward has five products for the forward's two."""
+FLASH_BACKWARD = {2: 3.0, 3: 2.5}
+"""By generation: flash attention's backward has five products for the forward's two. That of FlashAttention-2 runs
+at a lower rate: with sequences of 8,192 it took 2.93 times the forward on an H100 (docs/explanation/accuracy.md)."""
 HEAD_TILE = 64
 """Products over a head's features work on as many features at a time."""
 SOFTMAX_BATCH, LONGEST_SOFTMAX = 4, 2048
@@ -110,43 +112,56 @@ class LayerKernels:
         """Elements of attention's scores."""
         return self.samples * self.shape.heads / self.ways * self.shape.sequence**2
 
+    @cached_property
+    def _elementwise(self) -> ElementwiseKernels:
+        """What runs between the products."""
+        shape, size = self.shape, self.element_bytes
+        layer = Activations(
+            hidden=self._whole / size,
+            queries=self._queries / size,
+            keys=self._tokens * shape.keys / self.ways,
+            inner=self._inner / size,
+            branches=shape.branches,
+            mask=1 / size if shape.dropout else 0.0,
+            repeats_keys=self.framework.repeats_keys and shape.keys < shape.queries,
+        )
+        return ELEMENTWISE[self.framework.elementwise](layer, size, self.speeds.stream_s)
+
     def passes(self) -> OperatorPasses:
         """Two norms and two residuals around attention and the feed-forward part."""
-        stream, mask = self.speeds.stream_s, 1 / self.element_bytes if self.shape.dropout else 0.0
+        stream, between = self.speeds.stream_s, self._elementwise
         crossing = float(self.element_bytes * self._tokens * self.shape.hidden)
         reduces = [crossing, crossing] if self.ways > 1 else []
-        norms = [stream(2 * self._whole)] * 2
-        residuals = [stream((3 + mask) * self._whole)] * 2
-        activation = [stream((self.shape.branches + 1) * self._inner)]
         forward, core = self._products("forward"), self._core_forward()
         biases = [stream(self._inner), stream(3 * self._queries), stream(self._whole), stream(self._whole)]
-        back = [
-            *[stream(3 * self._whole)] * 2,
-            *[stream((2 + mask) * self._whole)] * 2,
-            stream((2 * self.shape.branches + 1) * self._inner),
-            *(biases if self.shape.bias else ()),
-            *[stream(2 * self._whole)] * 2,  # gradients of residuals are added
-        ]
+        back = [*between.backward(), *(biases if self.shape.bias else ()), *between.sums()]
         again = Pass(core) if self.attention == "selective" else Pass()
         return OperatorPasses(
-            Pass([*norms, *forward, *core, *residuals, *activation], reduces),
+            Pass([*between.norms(), *forward, *core, *between.residuals(), *between.activation()], reduces),
             Pass([*self._core_backward(), *self._products("inputs"), *back], reduces),
             Pass([*self._products("weights"), *self._accumulations()]),
-            Pass(core) if self.framework.selective == "core" else self._between(norms, residuals, activation),
+            Pass(core) if self.framework.selective == "core" else self._between_kept(),
             again,
         )
 
-    def _between(self, norms: list[float], residuals: list[float], activation: list[float]) -> Pass:
+    def _between_kept(self) -> Pass:
         """What runs again where results of attention and of every second product are kept.
 
         The layer's last residual is not run again: nothing reads it. Both gathers of the sequence are, which
         together are an all-reduce.
         """
+        between = self._elementwise
         products = [each for linear in self.shape.linears[1::2] for each in self._product(linear, "forward")]
-        rotated = [self.speeds.stream_s(2 * self._queries)]
         crossing = float(self.element_bytes * self._tokens * self.shape.hidden)
         return Pass(
-            [*norms, *rotated, *products, *residuals[:1], *activation], [crossing] if self.ways > 1 else []
+            [
+                *between.norms(),
+                *between.rotations(),
+                *products,
+                *between.residuals()[:1],
+                *between.activation(),
+            ],
+            [crossing] if self.ways > 1 else [],
         )
 
     @cached_property
@@ -178,18 +193,19 @@ class LayerKernels:
     def _core_forward(self) -> list[float]:
         """Scores and the weighted sum of values: fused, or as eager kernels."""
         shape, stream = self.shape, self.speeds.stream_s
-        copies = [stream(2 * self._queries), stream(2 * self._queries)]
         if self.attention == "flash":
-            return [*copies[:1], self._fused_s()]
+            return [*self._elementwise.rotations(), self._fused_s()]
+        copies = [stream(2 * self._queries), stream(2 * self._queries)]
         size = self.element_bytes
         drop = [stream((2 * size + 1) * self._scores)] if shape.dropout else []
         return [*copies, self._batched(), *self._softmax(2 * size), *drop, self._batched()]
 
     def _core_backward(self) -> list[float]:
         shape, stream, size = self.shape, self.speeds.stream_s, self.element_bytes
-        copies = [stream(3 * self._queries), stream(2 * self._queries)]
         if self.attention == "flash":
-            return [*copies[:1], FLASH_BACKWARD * self._fused_s()]
+            times = FLASH_BACKWARD[self.framework.flash_generation]
+            return [*self._elementwise.rotations_backward(), times * self._fused_s()]
+        copies = [stream(3 * self._queries), stream(2 * self._queries)]
         drop = [stream((2 * size + 1) * self._scores)] if shape.dropout else []
         return [*copies, *[self._batched()] * 4, *self._softmax(3 * size), *drop]
 

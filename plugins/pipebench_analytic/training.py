@@ -135,6 +135,8 @@ class TrainingCosts:
             repeated = passes.forward + Pass(host_s=self._framework.rerun_s)
         if again == "selective" and self._attention != "selective":
             repeated = passes.selective
+            if operator.kind == LAYER and self._framework.selective == "products":
+                forward, repeated = (self._dispatched(each) for each in (forward, repeated))
         backward = repeated + passes.backward
         backward_s = backward.seconds(speeds, ways)
         return (
@@ -144,6 +146,11 @@ class TrainingCosts:
             forward.collective_s(speeds, ways),
             backward.collective_s(speeds, ways),
         )
+
+    def _dispatched(self, one: Pass) -> Pass:
+        """The same where each operator passes through Python, which decides what is kept."""
+        more = (self._framework.selective_launches - 1) * self._speeds.launch_s
+        return one + Pass(host_s=more * len(one.kernels))
 
     def _passes(self, operator: Operator, weight_bytes: int, samples: int, ways: int) -> OperatorPasses:
         if operator.kind == LAYER:
@@ -223,6 +230,8 @@ class TrainingCosts:
             sequence_split=split,
             keeps_gathered=self._framework.keeps_gathered,
             narrow_bytes=self._narrow_bytes,
+            elementwise=self._framework.elementwise,
+            repeats_keys=self._framework.repeats_keys,
         )
 
     def _kept_bytes(self, operator: Operator, ways: int, again: Repeated) -> float:
@@ -234,7 +243,9 @@ class TrainingCosts:
         if again == "selective" and self._framework.selective == "core":
             return self._layer_bytes(operator, ways, scores=False)
         if again == "selective":
-            return shape.checkpoint_bytes(self._element_bytes, ways, sequence_split=split)
+            return shape.checkpoint_bytes(
+                self._element_bytes, ways, sequence_split=split, elementwise=self._framework.elementwise
+            )
         whole = float(self._element_bytes * shape.sequence * shape.hidden)
         return min(saved, whole / (ways if split else 1))
 

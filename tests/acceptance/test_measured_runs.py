@@ -62,12 +62,12 @@ def test_choices_among_layouts(runs: list[Run]) -> None:
 
 
 def test_torchtitan(runs: list[Run]) -> None:
-    """FSDP and selective checkpoints on a device of 500 W without a table: 36.5 % too fast. Memory is
+    """FSDP and selective checkpoints on a device of 500 W without a table: 29.5 % too fast. Memory is
     within 8 % but for the run of eight stages, whose micro-batch nobody knows.
     """
     made = accuracy(runs, "torchtitan")
     assert len(errors(made)) == 5
-    assert fmean(errors(made)) < 0.4
+    assert fmean(errors(made)) < 0.33
     known = accuracy([run for run in runs if run.pp == 1], "torchtitan")
     assert known.memory is not None
     assert known.memory.errors.count == 4

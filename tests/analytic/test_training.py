@@ -1,5 +1,6 @@
 """Training kernels under a framework: closed forms, what must grow with what, and what frameworks differ in."""
 
+import dataclasses
 import random
 import statistics
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from pipebench.costs.transformer import EMBEDDING, HEAD, LAYER, LayerShape
+from pipebench.costs.transformer import EMBEDDING, HEAD, LAYER, LayerShape, layer_shape
 from pipebench.domain.cluster import DeviceType, LinkLevel
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.framework import Attention, Framework
@@ -21,7 +22,7 @@ from pipebench.formats.devices import load_device
 from pipebench.formats.frameworks.facts import framework_names, load_framework
 from pipebench_analytic.kernels.speeds import kernel_speeds
 from pipebench_analytic.kernels.tables import own_speeds
-from pipebench_analytic.layer_kernels import LAUNCHES_PER_REDUCE, Pass
+from pipebench_analytic.layer_kernels import LAUNCHES_PER_REDUCE, LayerKernels, Pass
 from pipebench_analytic.speeds import Speeds
 from pipebench_analytic.training import TrainingCosts
 
@@ -170,7 +171,8 @@ def test_every_second_product_runs_again_in_torchtitan() -> None:
     speeds = Speeds(load_device("H100-SXM5-80GB"), "fp16", titan)
     rows, hidden = 2 * 8192, 2 * 2 * 8192 * 4096  # a stream of bytes as wide as the layer
     again_s = sum(speeds.layer_product_s(rows, n, 4096) for n in (1024, 4096, 14336))
-    again_s += speeds.stream_s(2 * 2 * hidden + 2 * hidden + 3 * hidden + 3 * 2 * rows * 14336)
+    keys_values = 2 * (hidden + hidden // 4)  # each read once, written for the four heads that read it
+    again_s += speeds.stream_s(2 * 2 * hidden + 2 * hidden + 3 * hidden + 3 * 2 * rows * 14336 + keys_values)
     way = made.alternative("selective")
     assert way.backward_s[0] - made.backward_s[0] == pytest.approx(again_s, rel=1e-9)
     assert way.forward_s == made.forward_s
@@ -178,11 +180,57 @@ def test_every_second_product_runs_again_in_torchtitan() -> None:
 
 @pytest.mark.parametrize("ways", [1, 8])
 def test_selective_checkpoints_of_torchtitan_keep_results(ways: int) -> None:
-    """A token of Llama-3 8B in 16 bits: the layer's input, queries, values, attention's result, a branch, the
-    result of w2; with ranks a share of each, w2's whole, and what both reduce-scatters leave.
+    """A token of Llama-3 8B in 16 bits: the layer's input, queries, values, attention's result, a branch, in eager
+    code the result of w2; with ranks a share of each, w2's whole, and what both reduce-scatters leave.
     """
     split = 4096 + 4096 + 1024 + 4096 + 14336 + (2 * 4096 if ways > 1 else 0)
-    assert LLAMA.checkpoint_bytes(2, ways) == 8192 * (2 * (split / ways + 4096) + 4 * 32 / ways)
+    assert LLAMA.checkpoint_bytes(2, ways) == 8192 * (2 * split / ways + 4 * 32 / ways)
+    eager = LLAMA.checkpoint_bytes(2, ways, elementwise="eager")
+    assert eager == 8192 * (2 * (split / ways + 4096) + 4 * 32 / ways)
+
+
+def test_what_eager_code_keeps() -> None:
+    """A token in 16 bits: a norm's input in fp32, what it scales and its result; keys and values for each head of
+    queries; both branches, the activated one, and their product.
+    """
+    kept = LLAMA.saved_bytes(2, elementwise="eager", repeats_keys=True)
+    assert kept == 8192 * (2 * (4 + 2 + 2) * 4096 + 4 * 2 * 4096 + 4 * 2 * 14336 + 4 * 32)
+    plain = dataclasses.replace(LLAMA, branches=1)
+    assert plain.saved_bytes(2, elementwise="eager") == plain.saved_bytes(2) + 8192 * 2 * 4 * 4096
+
+
+def test_eager_code_launches_more_and_moves_more() -> None:
+    """Each norm is eight kernels and moves 36 bytes an element forward, 92 backward; fused it moves 4 and 6."""
+    titan, eager = load_framework("torchtitan"), load_framework("torchtitan-eager")
+    operator = layer(4096, 32, 2048, branches=2, bias=0, dropout=0, vectors=1)
+    moved = {}
+    for framework in (titan, eager):
+        speeds = Speeds(A100, "fp16", framework)
+        passes = LayerKernels(layer_shape(operator), 4, 1, speeds, framework, "flash", 2).passes()
+        moved[framework.name] = passes
+    tokens = 4 * 2048
+    more_s = sum(moved[eager.name].forward.kernels) - sum(moved[titan.name].forward.kernels)
+    norms, rotations, gate = 2 * (36 - 4) * 4096, (2 * 20 - 4) * 4096, (10 - 6) * 4 * 4096
+    assert more_s == pytest.approx(Speeds(A100, "fp16", eager).stream_s(tokens * (norms + rotations + gate)))
+    more_s = sum(moved[eager.name].inputs.kernels) - sum(moved[titan.name].inputs.kernels)
+    norms, rotations, gate, sums = 2 * (92 - 6) * 4096, (2 * 20 - 6) * 4096, (18 - 10) * 4 * 4096, (30 - 8) * 4096
+    residuals = -2 * 4 * 4096  # their gradient passes as it is
+    more = norms + rotations + gate + sums + residuals
+    assert more_s == pytest.approx(Speeds(A100, "fp16", eager).stream_s(tokens * more))
+    launches = [len(moved[name].forward.kernels) for name in (titan.name, eager.name)]
+    assert launches[1] - launches[0] == 2 * 7 + (6 - 1) + 1
+
+
+def test_each_operator_of_an_eager_selective_checkpoint_passes_through_python() -> None:
+    """Where a layer is small its kernels wait for that: ten launches each, forward and again."""
+    eager = replace(load_framework("torchtitan-eager"), launch_s=1e-3)
+    operator = layer(64, 4, 16, branches=2, bias=0, dropout=0, vectors=1)
+    made = training(eager, "flash", (1,)).costs(operator, 0, (), 0, selective=True)
+    assert made.alternative("selective").forward_s[0] == pytest.approx(10 * made.forward_s[0])
+    assert made.alternative("recompute").forward_s[0] == pytest.approx(made.forward_s[0] + eager.checkpoint_s)
+    compiled = replace(load_framework("torchtitan"), launch_s=1e-3)
+    made = training(compiled, "flash", (1,)).costs(operator, 0, (), 0, selective=True)
+    assert made.alternative("selective").forward_s[0] == made.forward_s[0]
 
 
 def test_gathered_inputs_are_kept_whole_where_a_framework_keeps_them() -> None:

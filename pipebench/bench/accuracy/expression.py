@@ -78,7 +78,7 @@ def express(
     cluster = cluster_of(run, choices)
     recompute = _recompute(run, choices)
     precision, narrow = _precision(run, cluster, choices)
-    framework = framework_of(run.framework, run.device.removeprefix("DGX-"), choices)
+    framework = framework_of(run, run.device.removeprefix("DGX-"), choices)
     sequence_parallel = sequence_parallel_of(run.recompute, framework, tp, choices)
     setting = Setting(
         framework=framework,

@@ -12,7 +12,8 @@ from pipebench.domain.problem import OptimizerSharding
 from pipebench.domain.profile import Precision
 from pipebench.domain.value import Value
 
-FrameworkName = Literal["megatron", "megatron-v2", "megatron-deepspeed", "torchtitan", "other"]
+FrameworkName = Literal["megatron", "megatron-v2", "megatron-deepspeed", "torchtitan", "torchtitan-eager", "other"]
+TORCHTITAN = ("torchtitan", "torchtitan-eager")
 RecomputeKind = Literal["none", "selective", "full"]
 SequenceParallel = Literal["", "on", "off"]
 _WORDS: tuple[tuple[str, FrameworkName], ...] = (
@@ -45,10 +46,23 @@ FUSED_SINCE = ("H100", "H200", "B200", "GB200", "B300", "GB300", "GH200")
 """Devices on which nobody ran a Megatron-LM that had no fused attention yet."""
 
 
-def framework_of(text: str, device: str, choices: Choices) -> FrameworkName:
-    """The framework by the start of its name, and its generation by the device that it ran on."""
-    known = (name for start, name in _WORDS if text.lower().startswith(start))
+ASYNCHRONOUS = "asynctp"
+"""What a run says behind its precision where torchtitan overlaps tensor parallelism with products."""
+COMPILED = "compile"
+"""What a run says behind its precision where its layers are compiled; torchtitan does not do so by itself, and
+overlaps tensor parallelism in compiled layers only.
+"""
+
+
+def framework_of(run: Run, device: str, choices: Choices) -> FrameworkName:
+    """The framework by the start of its name, its generation by the device that it ran on, and whether torchtitan
+    compiled by what the run says of it.
+    """
+    known = (name for start, name in _WORDS if run.framework.lower().startswith(start))
     found: FrameworkName = next(known, "other")
+    compiled = any(word in run.precision.lower() for word in (COMPILED, ASYNCHRONOUS))
+    if found == "torchtitan" and not compiled:
+        return "torchtitan-eager"
     if found != "megatron":
         return found
     usual, other = ("megatron", "megatron-v2") if device.startswith(FUSED_SINCE) else ("megatron-v2", "megatron")
@@ -77,10 +91,6 @@ def sequence_parallel_of(words: str, framework: FrameworkName, tp: int, choices:
     return cast(SequenceParallel, choices.take("sequence parallelism", usual, (other,)))
 
 
-ASYNCHRONOUS = "asynctp"
-"""What a run says behind its precision where torchtitan overlaps tensor parallelism with products."""
-
-
 def tensor_overlap_of(
     run: Run, framework: FrameworkName, sequence_parallel: SequenceParallel, tp: int, choices: Choices
 ) -> bool:
@@ -89,7 +99,7 @@ def tensor_overlap_of(
     Megatron-LM says of the runs that it publishes since it has fused attention that they do (README, Training
     speed and scalability), and recipes of Megatron-Bridge switch it on.
     """
-    split = sequence_parallel == "on" or (framework == "torchtitan" and sequence_parallel == "")
+    split = sequence_parallel == "on" or (framework in TORCHTITAN and sequence_parallel == "")
     if tp == 1 or not split:
         return False
     if ASYNCHRONOUS in run.precision.lower():
@@ -131,7 +141,7 @@ def sharding_of(text: str, framework: FrameworkName, pp: int, dp: int, choices: 
         raise NotExpressed("replicas that share out weights in groups")
     if pp == 1:
         return "zero3"
-    if framework != "torchtitan":
+    if framework not in TORCHTITAN:
         raise NotExpressed("fully sharded data parallelism in a pipeline")
     return "zero1"
 
@@ -159,7 +169,7 @@ def workload_fields(setting: Setting) -> dict[str, Any]:
     not have the framework, Megatron-LM of the first generation is priced.
     """
     known = setting.framework if setting.framework != "other" else "megatron-v2"
-    own = setting.framework == "torchtitan"
+    own = setting.framework in TORCHTITAN
     return {
         "recompute": setting.recompute if own or setting.recompute == "full" else "none",
         "optimizer": "adam",

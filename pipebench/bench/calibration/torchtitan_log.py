@@ -67,7 +67,7 @@ def torchtitan_run(text: str, source: str, device: str) -> Run:
         gbs=samples,
         schedule={"interleaved1f1b": INTERLEAVED, "zbvzerobubble": IN_A_V}.get(schedule, schedule),
         recompute=_recompute(config),
-        precision="bf16",
+        precision="bf16+compile" if config.compiles_layers() else "bf16",
         framework=f"torchtitan, FSDP={shards}" if shards > 1 else "torchtitan",
         iter_s=seconds,
         source=one_line(source),
@@ -147,6 +147,13 @@ class _Config:
     def degree(self, name: str) -> int:
         """A degree of parallelism, 1 where it is not said."""
         return max(1, self.number("parallelism", name, 1))
+
+    def compiles_layers(self) -> bool:
+        """Whether torch.compile makes the layers' kernels (`compile.enable`, once `training.compile`)."""
+        if self._of("training", "compile") is True:
+            return True
+        parts = self._of("compile", "components")
+        return self._of("compile", "enable") is True and (not isinstance(parts, list) or "model" in parts)
 
     def shards(self, text: str) -> int:
         """Ranks over which weights are sharded; where the configuration leaves it open, as the mesh says."""

@@ -4,8 +4,10 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Literal
 
+from msgspec.structs import replace
+
 from pipebench.domain.errors import unknown
-from pipebench.domain.framework import Attention, Checkpoints, Framework
+from pipebench.domain.framework import Attention, Checkpoints, Elementwise, Framework
 from pipebench.domain.profile import Precision
 from pipebench.domain.value import Value
 from pipebench.formats.typed_text import parse_toml
@@ -37,6 +39,9 @@ class FrameworkFacts(Value, frozen=True, kw_only=True):
     sources: tuple[str, ...]
     flash_generation: Literal[2, 3] = 3
     selective: Checkpoints = "core"
+    selective_launches: float = 1.0
+    elementwise: Elementwise = "fused"
+    repeats_keys: bool = False
     logit_bytes: float = 4.0
     split_logit_bytes: float = 4.0
     keeps_gathered: bool = False
@@ -52,6 +57,9 @@ class FrameworkFacts(Value, frozen=True, kw_only=True):
             attention=self.attention,
             flash_generation=self.flash_generation,
             selective=self.selective,
+            selective_launches=self.selective_launches,
+            elementwise=self.elementwise,
+            repeats_keys=self.repeats_keys,
             sequence_parallel=self.sequence_parallel,
             splits_messages=self.splits_messages,
             keeps_narrow=self.keeps_narrow,
@@ -69,11 +77,36 @@ class FrameworkFacts(Value, frozen=True, kw_only=True):
         )
 
 
+class FrameworkVariant(Value, frozen=True, kw_only=True):
+    """A framework that is run in another way. of: whose facts hold but for these."""
+
+    of: str
+    summary: str
+    elementwise: Elementwise
+    selective_launches: float
+
+    def facts(self, usual: FrameworkFacts) -> FrameworkFacts:
+        """Those of the framework with the differences."""
+        return replace(
+            usual,
+            summary=self.summary,
+            elementwise=self.elementwise,
+            selective_launches=self.selective_launches,
+        )
+
+
 class FrameworkTable(Value, frozen=True, kw_only=True):
     """frameworks.toml."""
 
     sources: dict[str, str]
     frameworks: dict[str, FrameworkFacts]
+    variants: dict[str, FrameworkVariant]
+
+    def all_facts(self) -> dict[str, FrameworkFacts]:
+        """Frameworks and variants by name."""
+        return self.frameworks | {
+            name: variant.facts(self.frameworks[variant.of]) for name, variant in self.variants.items()
+        }
 
 
 @lru_cache(maxsize=1)
@@ -84,8 +117,14 @@ def framework_table() -> FrameworkTable:
 
 
 def framework_names() -> list[str]:
-    """Names of the frameworks that ship."""
-    return sorted(framework_table().frameworks)
+    """Names of the frameworks that ship, variants too."""
+    return sorted(framework_table().all_facts())
+
+
+def framework_family(name: str) -> str:
+    """The framework of which a name may be a variant; a name that the table does not have is its own."""
+    variant = framework_table().variants.get(name)
+    return variant.of if variant else name
 
 
 def load_framework(name: str) -> Framework:
@@ -95,7 +134,7 @@ def load_framework(name: str) -> Framework:
 
 def framework_facts(name: str) -> FrameworkFacts:
     """The entry of the table. Raises PipebenchError with the nearest name."""
-    facts = framework_table().frameworks.get(name)
+    facts = framework_table().all_facts().get(name)
     if facts is None:
         raise unknown("framework", name, framework_names())
     return facts

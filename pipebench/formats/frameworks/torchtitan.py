@@ -2,9 +2,13 @@
 
 from pipebench.costs.transformer import EMBEDDING, HEAD, LAYER, NORM
 from pipebench.domain.errors import PipebenchError
+from pipebench.domain.framework import Framework
 from pipebench.formats.frameworks.arrangement import Arrangement, CannotExpress
+from pipebench.formats.frameworks.facts import framework_family, load_framework
 from pipebench.formats.frameworks.launch import torchtitan_launch
 
+FAMILY = "torchtitan"
+"""What `--framework` calls it; its variants have names of their own."""
 REVISION = "torchtitan b5bcd76c6"
 
 
@@ -78,6 +82,7 @@ def text(made: Arrangement, csv: str) -> str:
         f"{_data_parallel(made)}"
         f"{pipeline if made.pipeline > 1 else ''}"
         ")\n"
+        f"{_compilation(made)}"
         f"# global_batch_size={made.problem.mini_batch}, micro-batch {made.micro_batch} a replica\n"
         f"# activation checkpointing: {_CHECKPOINTS[made.recompute]}\n"
         + "".join(f"# {line}\n" for line in torchtitan_launch(made).lines())
@@ -99,6 +104,23 @@ def _data_parallel(made: Arrangement) -> str:
     )
 
 
+def _priced_as(made: Arrangement) -> Framework | None:
+    """torchtitan or a variant of it, where the plan is priced so."""
+    step = made.problem.regime.step
+    known = step is not None and framework_family(step.framework) == FAMILY
+    return load_framework(step.framework) if step is not None and known else None
+
+
+def _compilation(made: Arrangement) -> str:
+    """What the prices took for granted: by itself torchtitan compiles nothing. Without a price nothing is said."""
+    framework = _priced_as(made)
+    if framework is None:
+        return ""
+    if framework.elementwise == "eager":
+        return "# compile: none\n"
+    return 'compile = CompileConfig(enable=True, components=["model"])\n'
+
+
 def _refuse(made: Arrangement) -> None:
     kinds = {operator.kind for operator in made.graph.operators}
     if not kinds <= {EMBEDDING, LAYER, NORM, HEAD} or LAYER not in kinds:
@@ -115,8 +137,13 @@ def _refuse(made: Arrangement) -> None:
             "the optimizer state alone is shared out (ZeRO-1); without a pipeline torchtitan's FSDP shares out "
             "weights and gradients too: --optimizer-sharding zero3"
         )
-    step = made.problem.regime.step
-    if made.recompute == "selective" and (step is None or step.framework != "torchtitan"):
+    framework = _priced_as(made)
+    if made.tensor_overlap and framework is not None and framework.elementwise == "eager":
+        raise CannotExpress(
+            "products run beside the collectives of tensor parallelism (tensor_overlap=on), which torchtitan does "
+            "in compiled layers only: --framework torchtitan"
+        )
+    if made.recompute == "selective" and framework is None:
         raise CannotExpress(
             "the core of attention alone recomputes; torchtitan's selective checkpointing keeps other operators: "
             "it is priced with --framework torchtitan"

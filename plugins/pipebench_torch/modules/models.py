@@ -35,8 +35,8 @@ def random_values(
 ) -> Tensor:
     """Normal numbers that follow from the name. Those of a large tensor repeat: drawing takes long.
 
-    They are computed on the CPU, whatever the device: a card rounds a product and a sum in another way, and a weight
-    has to be the same number everywhere.
+    They are computed on the CPU, whatever the device: a card rounds a product and a sum in another way, and a
+    weight has to be the same number everywhere.
     """
     count = prod(shape)
     drawn = torch.randn(min(count, MOST_DRAWN), generator=_draw(name, seed))

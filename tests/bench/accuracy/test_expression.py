@@ -205,6 +205,22 @@ def test_how_it_ran_may_follow_the_precision() -> None:
 
 
 @pytest.mark.parametrize(
+    ("precision", "framework"),
+    [
+        ("bf16", "torchtitan-eager"),
+        ("bf16+compile", "torchtitan"),
+        ("bf16+asyncTP", "torchtitan"),
+        ("", "torchtitan-eager"),
+    ],
+)
+def test_torchtitan_runs_eager_code_where_nobody_says_that_it_is_compiled(precision: str, framework: str) -> None:
+    said = express(run(framework="torchtitan (FSDP)", precision=precision)).spec
+    assert (said.framework, said.optimizer_sharding) == (framework, "zero1")
+    other = express(run(framework="Megatron-LM", precision=precision)).spec
+    assert other.framework == "megatron-v2"
+
+
+@pytest.mark.parametrize(
     ("changes", "overlaps", "said"),
     [
         ({"framework": "torchtitan", "precision": "bf16+asyncTP"}, True, False),

@@ -90,7 +90,24 @@ def test_a_torchtitan_log_is_a_run(read) -> None:  # type: ignore[no-untyped-def
     assert (run.model, run.seq, run.gpus) == ("llama3-8b", 8192, 8)
     assert (run.tp, run.pp, run.dp, run.mbs, run.gbs) == (4, 2, 1, 1, 4)
     assert (run.framework, run.schedule, run.recompute) == ("torchtitan", "1f1b", "full")
-    assert express(run).spec.framework == "torchtitan"
+    assert express(run).spec.framework == "torchtitan-eager"
+
+
+@pytest.mark.parametrize(
+    ("said", "compiles"),
+    [
+        ({"compile": {"enable": True, "components": ["model", "loss"]}}, True),
+        ({"compile": {"enable": True}}, True),
+        ({"compile": {"enable": True, "components": ["loss"]}}, False),
+        ({"compile": {"enable": False, "components": ["model"]}}, False),
+        ({"training": TITAN["training"] | {"compile": True}}, True),
+        ({"training": TITAN["training"] | {"compile": False}}, False),
+    ],
+)
+def test_a_torchtitan_log_says_whether_layers_were_compiled(read, said, compiles: bool) -> None:  # type: ignore[no-untyped-def]
+    run = read(torchtitan(config=TITAN | said))
+    assert run.precision == ("bf16+compile" if compiles else "bf16")
+    assert express(run).spec.framework == ("torchtitan" if compiles else "torchtitan-eager")
 
 
 def test_shards_come_from_the_mesh_where_the_configuration_leaves_them_open(read) -> None:  # type: ignore[no-untyped-def]

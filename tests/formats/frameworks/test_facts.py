@@ -3,12 +3,18 @@
 import pytest
 
 from pipebench.domain.errors import PipebenchError
-from pipebench.formats.frameworks.facts import framework_names, framework_table, load_framework
+from pipebench.formats.frameworks.facts import (
+    framework_facts,
+    framework_family,
+    framework_names,
+    framework_table,
+    load_framework,
+)
 
 
 @pytest.mark.parametrize("name", framework_names())
 def test_a_framework_has_facts_with_sources(name: str) -> None:
-    facts, made = framework_table().frameworks[name], load_framework(name)
+    facts, made = framework_facts(name), load_framework(name)
     assert facts.sources
     assert set(facts.sources) <= set(framework_table().sources)
     assert made.name == name
@@ -19,6 +25,15 @@ def test_a_framework_has_facts_with_sources(name: str) -> None:
 def test_every_source_is_somebodys() -> None:
     table = framework_table()
     assert {source for facts in table.frameworks.values() for source in facts.sources} == set(table.sources)
+
+
+def test_a_variant_is_its_framework_but_for_what_it_says() -> None:
+    usual, eager = framework_facts("torchtitan"), framework_facts("torchtitan-eager")
+    differ = {each for each in usual.__struct_fields__ if getattr(usual, each) != getattr(eager, each)}
+    assert differ == {"summary", "elementwise", "selective_launches"}
+    assert [framework_family(name) for name in ("torchtitan", "torchtitan-eager", "yours")] == [
+        "torchtitan", "torchtitan", "yours",
+    ]  # fmt: skip
 
 
 def test_an_unknown_framework_gets_the_nearest_name() -> None:

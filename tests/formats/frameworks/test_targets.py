@@ -1,12 +1,14 @@
 """What each framework can be told, and what it refuses."""
 
 import ast
+import dataclasses
 from collections.abc import Sequence
 
 import pytest
 from msgspec.structs import replace
 
 from pipebench.domain.errors import PipebenchError
+from pipebench.domain.framework import StepCosts
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Pins, Problem
 from pipebench.domain.recomputation import RecomputePin
@@ -233,6 +235,38 @@ def test_torchtitan_refuses_what_it_would_not_run() -> None:
     pins = Pins(tensor_parallel=1, pipeline=2, data_parallel=2, virtual_stages=1, micro_batch=2)
     tied = problem(devices=4, mini_batch=16, pins=pins, tied=True, **TINY)
     assert "share a table" in TARGETS["torchtitan"].refusal(tied, planned(tied))
+
+
+def priced_by(made: Problem, framework: str) -> Problem:
+    step = StepCosts(framework=framework, optimizer_s_per_element=0.0)
+    return replace(made, regime=replace(made.regime, step=step))
+
+
+@pytest.mark.parametrize(
+    ("framework", "said"),
+    [
+        ("torchtitan", 'compile = CompileConfig(enable=True, components=["model"])\n'),
+        ("torchtitan-eager", "# compile: none\n"),
+        ("megatron", None),
+        ("", None),
+    ],
+)
+def test_torchtitan_is_told_to_compile_what_was_priced_compiled(framework: str, said: str | None) -> None:
+    """By itself it compiles nothing; without a price nothing is said of it."""
+    pins = Pins(tensor_parallel=2, pipeline=2, data_parallel=1, virtual_stages=1, micro_batch=1)
+    made = problem(devices=4, mini_batch=16, pins=pins, **TINY)
+    made = priced_by(made, framework) if framework else made
+    text = TARGETS["torchtitan"].write(arrange(made, planned(made)), "order.csv")
+    assert said in text if said else "ompile" not in text
+
+
+def test_eager_layers_cannot_overlap_tensor_parallelism() -> None:
+    pins = Pins(tensor_parallel=2, pipeline=2, data_parallel=1, virtual_stages=1, micro_batch=1)
+    made = priced_by(problem(devices=4, mini_batch=16, pins=pins, **TINY), "torchtitan-eager")
+    arranged = arrange(made, planned(made))
+    torchtitan.parts(arranged)
+    with pytest.raises(CannotExpress, match="in compiled layers only"):
+        torchtitan.parts(dataclasses.replace(arranged, tensor_overlap=True))
 
 
 def test_replicas_share_out_what_each_framework_shares_out() -> None:

@@ -94,7 +94,7 @@ def _frameworks() -> Entries:
     table = framework_table()
     return [
         {"name": name, **to_builtins(facts), "sources": [table.sources[source] for source in facts.sources]}
-        for name, facts in sorted(table.frameworks.items())
+        for name, facts in sorted(table.all_facts().items())
     ]
 
 
