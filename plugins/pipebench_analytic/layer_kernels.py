@@ -15,8 +15,8 @@ from pipebench_analytic.elementwise import ELEMENTWISE, Activations, Elementwise
 from pipebench_analytic.speeds import Speeds
 
 FLASH_BACKWARD = {2: 3.0, 3: 2.5}
-"""By generation: flash attention's backward has five products for the forward's two. That of FlashAttention-2 runs
-at a lower rate: with sequences of 8,192 it took 2.93 times the forward on an H100 (docs/explanation/accuracy.md)."""
+"""By generation: flash attention's backward has five products for the forward's two. That of FlashAttention-2
+runs at a lower rate: on an H100 it took 2.93 times the forward (docs/explanation/accuracy.md)."""
 HEAD_TILE = 64
 """Products over a head's features work on as many features at a time."""
 SOFTMAX_BATCH, LONGEST_SOFTMAX = 4, 2048

@@ -1,8 +1,8 @@
 """Layers of Llamas on an H100, measured by this project: what torchtitan's kernels take and keep, without a fit.
 
 A model of two depths ran a forward and a backward on an H100 SXM of 80 GB and 700 W (PyTorch 2.11, CUDA 13.0,
-bf16, 2026-11-26; events on the card, the median of six); their difference is a layer. Gradients were added in bf16,
-on one device without FSDP. Attention was cuDNN's, PyTorch's choice, or FlashAttention-2 where the last field says so.
+bf16, 2026-11-26; events on the card, the median of six); their difference is a layer. Gradients were added in
+bf16, on one device without FSDP. Attention was cuDNN's, or FlashAttention-2 where the last field says so.
 """
 
 from typing import Literal, NamedTuple

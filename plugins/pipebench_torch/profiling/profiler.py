@@ -295,7 +295,7 @@ def _of_card(size: int, kept: SizeTimes, queued: bool) -> str:
 
 def _notes_of_device(request: ProfileRequest) -> tuple[str, ...]:
     if request.devices[0].name != "cuda":
-        return ("workspace is not measured on a cpu",)
+        return ("workspace is not measured on a cpu, it holds gradients of the model's outputs alone",)
     if request.precision != "fp32":
         return ()
     return ("convolutions may use TensorFloat-32, products of matrices do not, as PyTorch has it by default",)

@@ -58,7 +58,8 @@ class SavedStorages:
     """Bytes of storages. Each storage counts once, for the first operator that keeps it.
 
     saved: bytes by operator that stay until the backward: what autograd keeps, and the model's outputs.
-    workspace: bytes by operator that it takes for a while, in either direction, above those before and after it.
+    workspace: bytes by operator that it takes for a while, in either direction, above those before and after it; of
+        one that makes an output of the model at least the output's gradient.
     """
 
     def __init__(self, operators: int, weights: Iterable[Tensor], device: torch.device) -> None:
@@ -107,6 +108,11 @@ class SavedStorages:
             self._held.append(tensor)  # so that no other storage takes its address
             self.saved[operator] += storage.nbytes()
         return tensor
+
+    def keep_output(self, operator: int, output: Tensor) -> None:
+        """Count an output of the model: it stays until its gradient is there, which is as large."""
+        self.keep(operator, output)
+        self.workspace[operator] = max(self.workspace[operator], output.untyped_storage().nbytes())
 
 
 class TimedPass:
@@ -187,7 +193,7 @@ class TimedPass:
         if storages is not None:
             for tensor, value in outputs.items():
                 if graph.producers[tensor] >= 0:
-                    storages.keep(graph.producers[tensor], value)
+                    storages.keep_output(graph.producers[tensor], value)
         return [loss_to_walk_back(value, self._samples) for value in outputs.values()]
 
     def _watch(self, operator: int, steps: list[Any]) -> None:

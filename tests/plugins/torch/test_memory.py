@@ -11,6 +11,8 @@ from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem, Regime
 from pipebench.hooks.context import ProfileRequest
+from pipebench_models.graph_builder import GraphBuilder
+from pipebench_models.operators import linear
 from pipebench_torch.modules.models import loss_of, loss_to_walk_back
 from pipebench_torch.modules.profile_models import model_of
 from pipebench_torch.placing.layout import layout_of
@@ -65,6 +67,27 @@ def test_what_a_profile_calls_saved_is_what_a_run_holds() -> None:
     storages = SavedStorages(len(run.model.graph.operators), ready.weights.values(), torch.device("cpu"))
     ready.timed_pass().run(storages)
     assert sum(storages.saved) == pytest.approx(left, rel=0.01)
+
+
+def test_the_gradient_of_an_output_is_there_beside_it() -> None:
+    """A head whose output outweighs everything else, as logits do."""
+    graph = GraphBuilder("head")
+    linear(graph, "logits", linear(graph, "layer", graph.input("x", 16), 16), 4096)
+    problem = problem_of(graph.graph(), 1, SIZE)
+    run = whole_stage(problem)
+    output = 4 * SIZE * 4096
+    with LiveBytes(run.versions[0].values()) as live:
+        forward(run)
+        held = live.now()
+        live.peak = 0
+        run.backward(0, {}, "B", 0, (SIZE,))
+    weights = 2 * 4 * 16 * 4096
+    assert output <= live.peak - held <= output + weights
+    ready = passes_of(model_of(problem, seed=0), SIZE, torch.device("cpu"))
+    storages = SavedStorages(2, ready.weights.values(), torch.device("cpu"))
+    ready.timed_pass().run(storages)
+    assert storages.saved[1] == pytest.approx(output, rel=0.01)
+    assert storages.workspace == [0, output]
 
 
 def test_a_backward_adds_gradients_without_a_second_set_of_them() -> None:
