@@ -29,6 +29,15 @@ class StageGap:
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryGap:
+    """The most bytes that one device held, as simulated and as measured."""
+
+    device: int
+    simulated_bytes: int
+    measured_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Execution:
     """One plan's simulated and measured trace.
 
@@ -37,6 +46,7 @@ class Execution:
     replayed_s: simulated with the measured times of tasks; replayed_error: its error, None as above.
     stages: times of each stage.
     all_reduces: of each stage that has one; a replay simulates them.
+    memory: of each device whose memory the run measured.
     notices: the executor's, and who disturbed it.
     """
 
@@ -49,6 +59,7 @@ class Execution:
     replayed_error: float | None
     stages: tuple[StageGap, ...]
     all_reduces: tuple[StageGap, ...]
+    memory: tuple[MemoryGap, ...]
     notices: tuple[str, ...]
 
 
@@ -117,7 +128,17 @@ def gap(
             for stage, (one, other) in enumerate(zip(*reduces, strict=True))
             if one or other
         ),
+        memory=_memory(simulated, measured),
         notices=(*notices, *disturbances),
+    )
+
+
+def _memory(simulated: Trace, measured: Trace) -> tuple[MemoryGap, ...]:
+    planned = {each.device: each.peak_bytes for each in simulated.memory}
+    return tuple(
+        MemoryGap(each.device, planned[each.device], each.peak_bytes)
+        for each in measured.memory
+        if each.device in planned and each.peak_bytes
     )
 
 

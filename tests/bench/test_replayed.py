@@ -7,7 +7,7 @@ from pipebench.bench import score
 from pipebench.bench.execution import gap
 from pipebench.documents.document import PlannedProblem
 from pipebench.domain.errors import UnsupportedProblem
-from pipebench.domain.trace import Trace
+from pipebench.domain.trace import MemoryTimeline, Trace
 from pipebench.report.text.measurements.runs import execution_lines
 from pipebench.simulation.simulate import simulate
 from tests.builders import chain_problem, cluster, stages_plan
@@ -104,6 +104,25 @@ def test_an_execution_has_both_errors() -> None:
         (0, pytest.approx(40e-9), pytest.approx(120e-9)),
         (1, pytest.approx(40e-9), pytest.approx(120e-9)),
     ]
+
+
+def test_the_most_memory_of_each_device_stands_beside_the_plan_s() -> None:
+    """A device that the run did not watch is left out; so is a run that measured nothing."""
+    simulated = simulate(PROBLEM, PLAN, SCHEDULE)
+    (planned,) = [each.peak_bytes for each in simulated.memory if each.device == 1]
+    watched = MemoryTimeline(device=1, time_ns=(0, 5, 9), bytes=(1, 2 * planned, planned))
+    empty = MemoryTimeline(device=0, time_ns=(0,), bytes=(0,))
+    made = gap(
+        PlannedProblem(problem=PROBLEM, plan=PLAN, schedule=SCHEDULE),
+        SCHEDULE,
+        simulated,
+        replace(measured(), memory=(empty, watched)),
+    )
+    assert [(each.device, each.simulated_bytes, each.measured_bytes) for each in made.memory] == [
+        (1, planned, 2 * planned)
+    ]
+    (line,) = [line for line in execution_lines(made, 80) if line.startswith("gpu1: at most")]
+    assert line.endswith("measured, -50.0 %")
 
 
 def test_a_disturbed_execution_has_none() -> None:

@@ -58,8 +58,8 @@ class SavedStorages:
     """Bytes of storages. Each storage counts once, for the first operator that keeps it.
 
     saved: bytes by operator that stay until the backward: what autograd keeps, and the model's outputs.
-    workspace: bytes by operator that it takes for a while, in either direction, above those before and after it; of
-        one that makes an output of the model at least the output's gradient.
+    workspace: bytes by operator that it takes for a while, in either direction, above those before and after it;
+        of one that makes an output of the model at least the output's gradient.
     """
 
     def __init__(self, operators: int, weights: Iterable[Tensor], device: torch.device) -> None:

@@ -67,6 +67,7 @@ def command(
         rest = {
             "stages": [asdict(stage) for stage in done.stages],
             "all_reduces": [asdict(stage) for stage in done.all_reduces],
+            "memory": [asdict(device) for device in done.memory],
             "notices": list(done.notices),
         }
         figures = {

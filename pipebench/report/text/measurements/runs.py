@@ -8,13 +8,13 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from pipebench.bench.execution import Execution, StageGap
+from pipebench.bench.execution import Execution, MemoryGap, StageGap
 from pipebench.bench.reproduction.rerun import FieldChange, Rerun
 from pipebench.domain.trace import Trace
 from pipebench.report.gantt.gantt import gantt
 from pipebench.report.gantt.text import legend, timeline
 from pipebench.report.text.tables import print_table
-from pipebench.report.units import percent, seconds
+from pipebench.report.units import gigabytes, percent, seconds
 
 SHOWN_PERIODS = 12
 
@@ -38,6 +38,8 @@ def execution_lines(execution: Execution, columns: int) -> Iterator[str]:
         yield _stage_line(each, "forward and backward")
     for each in execution.all_reduces:
         yield _stage_line(each, "all-reduce")
+    for device in execution.memory:
+        yield _memory_line(device)
     yield from execution.notices
 
 
@@ -50,6 +52,14 @@ def _stage_line(each: StageGap, what: str) -> str:
     return (
         f"stage {each.stage}: {what} {seconds(each.simulated_s)} simulated, "
         f"{seconds(each.measured_s)} measured, {percent(apart)}"
+    )
+
+
+def _memory_line(each: MemoryGap) -> str:
+    apart = (each.simulated_bytes - each.measured_bytes) / each.measured_bytes
+    return (
+        f"gpu{each.device}: at most {gigabytes(each.simulated_bytes)} simulated, "
+        f"{gigabytes(each.measured_bytes)} measured, {percent(apart)}"
     )
 
 
