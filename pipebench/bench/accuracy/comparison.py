@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from pipebench.bench.accuracy.assumptions import NotExpressed
 from pipebench.bench.accuracy.errand import Prediction, Told, predict_all
-from pipebench.bench.accuracy.expression import LESS_MEMORY, RECOMPUTE, ExpressedRun, express
+from pipebench.bench.accuracy.expression import LESS_MEMORY, MICRO_BATCH, RECOMPUTE, ExpressedRun, express
 from pipebench.bench.accuracy.metrics import errors_of
 from pipebench.bench.accuracy.run import Run
 from pipebench.bench.accuracy.summary import Accuracy, AccuracyRow, Variant, group_name, summary
@@ -55,9 +55,10 @@ def held_against(
 
     predicted = predict(tried)
     _recompute_until_it_fits(tried, predicted, express_run, predict)
+    uppers = _upper_ends(tried, predicted, express_run, predict)
     others = _alternatives(tried, express_run) if alternatives else {}
     left = iter(predict([each for listed in others.values() for each in listed]))
-    rows = [_row(attempt, made) for attempt, made in zip(tried, predicted, strict=True)]
+    rows = [_row(*each) for each in zip(tried, predicted, uppers, strict=True)]
     usual = _usual(rows)
     ran = [
         _variant(field, value, listed, [next(left) for _ in listed]) for (field, value), listed in others.items()
@@ -107,6 +108,35 @@ def _is_refuted(attempt: _Attempt, made: Prediction) -> bool:
     return made.simulated is not None and made.simulated.too_large and RECOMPUTE in open_fields
 
 
+def _upper_ends(
+    tried: Sequence[_Attempt],
+    predicted: Sequence[Prediction],
+    express_run: Expression,
+    predict: Callable[[Sequence[_Attempt]], Sequence[Prediction]],
+) -> list[int | None]:
+    """Upper ends of the memory of each run.
+
+    A source that says no micro-batch may have run a larger one than is assumed. It fitted the device, so the end is
+    that of the largest with which tensors do.
+    """
+    ends = [made.simulated.memory_high_bytes if made.simulated else None for made in predicted]
+    larger = [
+        (at, express_run(attempt.run, {**attempt.replaced, MICRO_BATCH: value}))
+        for at, attempt in enumerate(tried)
+        for each in (attempt.expressed.assumptions if attempt.expressed else ())
+        if each.field == MICRO_BATCH
+        for value in each.alternatives
+        if int(value) > int(each.value)
+    ]
+    for (at, attempt), made in zip(larger, predict([each for _, each in larger]), strict=True):
+        if made.simulated is not None and attempt.expressed is not None:
+            limit = min(device.memory_bytes for device in attempt.expressed.cluster.types)
+            end = made.simulated.memory_high_bytes
+            if made.simulated.memory_bytes <= limit and end is not None:
+                ends[at] = max(end, ends[at] or 0)
+    return ends
+
+
 def _alternatives(tried: Sequence[_Attempt], express_run: Expression) -> dict[tuple[str, str], list[_Attempt]]:
     """By field and value, the runs where the field is assumed and could have that value."""
     found: dict[tuple[str, str], list[_Attempt]] = {}
@@ -124,7 +154,7 @@ def _predictions(host: Host, tried: Sequence[_Attempt], jobs: int, told: Told | 
     return [Prediction(reason=attempt.reason) if attempt.expressed is None else next(made) for attempt in tried]
 
 
-def _row(attempt: _Attempt, made: Prediction) -> AccuracyRow:
+def _row(attempt: _Attempt, made: Prediction, memory_high_bytes: int | None) -> AccuracyRow:
     run, simulated = attempt.run, made.simulated
     row = AccuracyRow(
         id=run.id,
@@ -142,7 +172,7 @@ def _row(attempt: _Attempt, made: Prediction) -> AccuracyRow:
         high_s=simulated.high_s,
         error=prediction_error(simulated.simulated_s, run.iter_s),
         memory_bytes=simulated.memory_bytes,
-        memory_high_bytes=simulated.memory_high_bytes,
+        memory_high_bytes=memory_high_bytes,
     )
 
 

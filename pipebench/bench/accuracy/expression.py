@@ -36,6 +36,8 @@ EIGHT_BIT = ("H100", "H200", "B200", "L40S")
 """Devices of the table that multiply in 8 bits."""
 RECOMPUTE, USUAL_RECOMPUTE, LESS_MEMORY = "recompute", "none", ("selective", "full")
 """The assumption on recomputation: its field, what is usual, and what takes less memory, in this order."""
+MICRO_BATCH = "mbs"
+"""The assumption on a replica's micro-batch: its field."""
 _PRECISIONS = get_args(Precision)
 _NARROW = (("fp4", "fp4"), ("fp8", "fp8"))
 """Part of a word for a precision, such as MXFP8 or FP8-CS, and the precision that a device has a rate in."""
@@ -207,7 +209,7 @@ def _batches(run: Run, dp: int, pp: int, choices: Choices) -> tuple[int, int]:
     sizes = [size for size in (1, 2, 4, 8, 16) if not rest and share % size == 0]
     if pp == 1 and share in sizes:
         sizes = [share, *sizes[:-1]]
-    each = run.mbs or (int(choices.take("mbs", sizes[0], sizes[1:])) if sizes else 0)
+    each = run.mbs or (int(choices.take(MICRO_BATCH, sizes[0], sizes[1:])) if sizes else 0)
     if not each or rest or share % each:
         raise NotExpressed("micro-batches of all replicas do not divide the mini-batch")
     return run.gbs, each
