@@ -116,8 +116,8 @@ def _upper_ends(
 ) -> list[int | None]:
     """Upper ends of the memory of each run.
 
-    A source that says no micro-batch may have run a larger one than is assumed. It fitted the device, so the end is
-    that of the largest with which tensors do.
+    A source that says no micro-batch may have run a larger one than is assumed. It fitted the device, so the end
+    is that of the largest with which tensors do.
     """
     ends = [made.simulated.memory_high_bytes if made.simulated else None for made in predicted]
     larger = [
