@@ -18,7 +18,7 @@ LANGUAGE_KINDS = (EMBEDDING, POSITIONS, LAYER, NORM, HEAD)
 
 STATISTIC_BYTES = 4
 WIDE_BYTES = 4
-"""Of an element inside a norm or a rotation where they run eagerly, in fp32."""
+"""Of an element inside an RMS norm or a rotation where they run eagerly, in fp32."""
 LOGIT_BYTES = 4
 """The loss computes in fp32 and keeps its logits so (Korthikanti et al. 2022, section 4.3). Frameworks whose loss
 keeps more at a time say so (`Framework.logit_bytes`)."""
@@ -162,7 +162,8 @@ class LayerShape:
         gathered again in the backward.
         narrow_bytes: of an element of what the products read, where they run and keep it in another precision than
         the rest. The context is then kept twice: attention's backward reads it as it was made.
-        elementwise: eager norms keep their input in fp32, and what they scale; an eager gate its activated branch.
+        elementwise: eager RMS norms keep their input in fp32, and what they scale; an eager gate its activated
+        branch.
         repeats_keys: keys and values are kept for each head of queries.
         """
         states = 2 * self.queries + 2 * (self.queries if repeats_keys else self.keys)
@@ -172,7 +173,7 @@ class LayerShape:
         masks = 2 * MASK_BYTES * self.hidden if self.dropout else 0
         less = 0 if narrow_bytes is None else element_bytes - narrow_bytes
         around = element_bytes * (4 * self.hidden + routed) + masks - less * (2 * self.hidden + routed)
-        around += 2 * WIDE_BYTES * self.hidden if eager else 0
+        around += 2 * WIDE_BYTES * self.hidden if eager and self.vectors == 1 else 0
         softmax = (element_bytes + (element_bytes + MASK_BYTES if self.dropout else 0)) * self.sequence
         inside = element_bytes * (states + inner) + self.heads * (softmax if scores else STATISTIC_BYTES)
         inside -= less * self.active * self.ffn - (narrow_bytes or 0) * self.queries
@@ -195,13 +196,14 @@ class LayerShape:
         The layer's input, the result and the row sums of attention, the results of every second product, and with
         tensor parallelism what both reduce-scatters leave. Products that are split by input leave their results
         whole on each device.
-        elementwise: a compiler sees that no gradient reads the result of the last product; eager code keeps it.
+        elementwise: a compiler sees that no gradient reads the result of the last product, nor its reduce-scatter;
+        eager code keeps them.
         """
         share = ways if sequence_split else 1
-        around = self.hidden / share + (2 * self.hidden / share if ways > 1 else 0)
+        last = 1 if elementwise == "eager" else 0
+        around = self.hidden / share + ((1 + last) * self.hidden / share if ways > 1 else 0)
         inside = self.queries / ways
-        kept = self.linears if elementwise == "eager" else self.linears[:-1]
-        for each in kept[::2]:
+        for each in self.linears[: len(self.linears) - 1 + last : 2]:
             inside += each.rows / self.sequence * each.outer / (1 if each.name in SPLIT_BY_INPUT else ways)
         row_sums = STATISTIC_BYTES * self.heads / ways
         return self.sequence * (element_bytes * (around + inside) + row_sums)

@@ -113,31 +113,45 @@ class LayerKernels:
         return self.samples * self.shape.heads / self.ways * self.shape.sequence**2
 
     @cached_property
-    def _elementwise(self) -> ElementwiseKernels:
+    def _between(self) -> ElementwiseKernels:
         """What runs between the products."""
+        return ELEMENTWISE[self.framework.elementwise](self.element_bytes, self.speeds.stream_s)
+
+    @cached_property
+    def _activations(self) -> Activations:
         shape, size = self.shape, self.element_bytes
-        layer = Activations(
+        gathered = float(self._tokens * shape.hidden)
+        return Activations(
             hidden=self._whole / size,
+            gathered=gathered,
+            routed=gathered * shape.active,
             queries=self._queries / size,
             keys=self._tokens * shape.keys / self.ways,
             inner=self._inner / size,
             branches=shape.branches,
+            rms=shape.vectors == 1,
             mask=1 / size if shape.dropout else 0.0,
             repeats_keys=self.framework.repeats_keys and shape.keys < shape.queries,
         )
-        return ELEMENTWISE[self.framework.elementwise](layer, size, self.speeds.stream_s)
 
     def passes(self) -> OperatorPasses:
         """Two norms and two residuals around attention and the feed-forward part."""
-        stream, between = self.speeds.stream_s, self._elementwise
+        stream, between, layer = self.speeds.stream_s, self._between, self._activations
         crossing = float(self.element_bytes * self._tokens * self.shape.hidden)
         reduces = [crossing, crossing] if self.ways > 1 else []
         forward, core = self._products("forward"), self._core_forward()
         biases = [stream(self._inner), stream(3 * self._queries), stream(self._whole), stream(self._whole)]
-        back = [*between.backward(), *(biases if self.shape.bias else ()), *between.sums()]
+        back = [
+            *between.norm_backward(layer.hidden, layer.rms) * 2,
+            *between.residual_backward(layer) * 2,
+            *between.activation_backward(layer),
+            *(biases if self.shape.bias else ()),
+            *between.sums(layer),
+        ]
+        norms, residuals = between.norm(layer.hidden, layer.rms) * 2, between.residual(layer) * 2
         again = Pass(core) if self.attention == "selective" else Pass()
         return OperatorPasses(
-            Pass([*between.norms(), *forward, *core, *between.residuals(), *between.activation()], reduces),
+            Pass([*norms, *forward, *core, *residuals, *between.activation(layer)], reduces),
             Pass([*self._core_backward(), *self._products("inputs"), *back], reduces),
             Pass([*self._products("weights"), *self._accumulations()]),
             Pass(core) if self.framework.selective == "core" else self._between_kept(),
@@ -150,16 +164,16 @@ class LayerKernels:
         The layer's last residual is not run again: nothing reads it. Both gathers of the sequence are, which
         together are an all-reduce.
         """
-        between = self._elementwise
+        between, layer = self._between, self._activations
         products = [each for linear in self.shape.linears[1::2] for each in self._product(linear, "forward")]
         crossing = float(self.element_bytes * self._tokens * self.shape.hidden)
         return Pass(
             [
-                *between.norms(),
-                *between.rotations(),
+                *between.norm(layer.hidden, layer.rms) * 2,
+                *between.rotations(layer),
                 *products,
-                *between.residuals()[:1],
-                *between.activation(),
+                *between.residual(layer),
+                *between.activation(layer),
             ],
             [crossing] if self.ways > 1 else [],
         )
@@ -193,21 +207,22 @@ class LayerKernels:
     def _core_forward(self) -> list[float]:
         """Scores and the weighted sum of values: fused, or as eager kernels."""
         shape, stream = self.shape, self.speeds.stream_s
+        rotations = self._between.rotations(self._activations)
         if self.attention == "flash":
-            return [*self._elementwise.rotations(), self._fused_s()]
-        copies = [stream(2 * self._queries), stream(2 * self._queries)]
+            return [*rotations, self._fused_s()]
         size = self.element_bytes
         drop = [stream((2 * size + 1) * self._scores)] if shape.dropout else []
-        return [*copies, self._batched(), *self._softmax(2 * size), *drop, self._batched()]
+        context = stream(2 * self._queries)
+        return [*rotations, context, self._batched(), *self._softmax(2 * size), *drop, self._batched()]
 
     def _core_backward(self) -> list[float]:
         shape, stream, size = self.shape, self.speeds.stream_s, self.element_bytes
+        rotations = self._between.rotations_backward(self._activations)
         if self.attention == "flash":
-            times = FLASH_BACKWARD[self.framework.flash_generation]
-            return [*self._elementwise.rotations_backward(), times * self._fused_s()]
-        copies = [stream(3 * self._queries), stream(2 * self._queries)]
+            return [*rotations, FLASH_BACKWARD[self.framework.flash_generation] * self._fused_s()]
         drop = [stream((2 * size + 1) * self._scores)] if shape.dropout else []
-        return [*copies, *[self._batched()] * 4, *self._softmax(3 * size), *drop]
+        context = stream(2 * self._queries)
+        return [*rotations, context, *[self._batched()] * 4, *self._softmax(3 * size), *drop]
 
     def _fused_s(self) -> float:
         """The forward of fused attention."""

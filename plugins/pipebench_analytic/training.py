@@ -13,6 +13,7 @@ from pipebench.costs.transformer import (
     NORM,
     OVERLAPPED,
     SEQUENCE_SPLIT,
+    WIDE_BYTES,
     layer_shape,
 )
 from pipebench.domain.framework import Attention, Framework
@@ -20,6 +21,7 @@ from pipebench.domain.graph import Operator
 from pipebench.domain.profile import Alternative, OperatorCosts
 from pipebench.domain.recomputation import Repeated
 from pipebench_analytic.alternatives import alternative_id
+from pipebench_analytic.elementwise import ELEMENTWISE
 from pipebench_analytic.layer_kernels import LayerKernels, OperatorPasses, Pass
 from pipebench_analytic.roofline import significant
 from pipebench_analytic.speeds import Speeds
@@ -88,15 +90,15 @@ class TrainingCosts:
             forward_s=plain.forward,
             backward_s=plain.backward,
             weight_gradient_s=_where_any(plain.weights),
-            saved_bytes_per_sample=significant(self._saved_bytes(operator, 1)),
+            saved_bytes_per_sample=significant(self._saved_bytes(operator, weight_bytes, 1)),
             workspace_bytes=workspace_bytes if operator.kind in (LAYER, HEAD) else 0,
             alternatives=self._offered[key],
         )
 
     def _alternative(self, operator: Operator, weight_bytes: int, ways: int, again: Repeated) -> Alternative:
         took = self._seconds(operator, weight_bytes, ways, again)
-        saved = self._saved_bytes(operator, ways)
-        kept = self._kept_bytes(operator, ways, again)
+        saved = self._saved_bytes(operator, weight_bytes, ways)
+        kept = self._kept_bytes(operator, weight_bytes, ways, again)
         split = f"tp{ways}" + (SEQUENCE_SPLIT if self._framework.sequence_parallel else "")
         split += OVERLAPPED if self._framework.tensor_overlap else ""
         reduced = self._passes(operator, weight_bytes, 1, ways).forward.reduces
@@ -188,8 +190,11 @@ class TrainingCosts:
         if operator.kind == NORM:
             matrix = weight_bytes / size > 2 * hidden
             product = [self._speeds.product_s(tokens, hidden, hidden)] if matrix else []
+            kernels, rms = ELEMENTWISE[self._framework.elementwise](size, stream), weight_bytes <= size * hidden
             return OperatorPasses(
-                Pass([*product, stream(2 * whole)]), Pass([*product, stream(3 * whole)]), Pass(product)
+                Pass([*product, *kernels.norm(whole / size, rms)]),
+                Pass([*product, *kernels.norm_backward(whole / size, rms)]),
+                Pass(product),
             )
         held = self._held_bytes(operator, weight_bytes, ways)
         # The gradient of a table is as large as the table: it is cleared, filled and added to the last ones.
@@ -202,7 +207,7 @@ class TrainingCosts:
             return self._element_bytes * layer_shape(operator).weights(ways)
         return -(-weight_bytes // ways) if operator.kind in (EMBEDDING, HEAD) else weight_bytes
 
-    def _saved_bytes(self, operator: Operator, ways: int) -> float:
+    def _saved_bytes(self, operator: Operator, weight_bytes: int, ways: int) -> float:
         """What the forward keeps for the backward of one sample."""
         size = self._element_bytes
         if operator.kind == LAYER:
@@ -211,7 +216,10 @@ class TrainingCosts:
         whole = float(size * tokens * hidden) / (ways if self._framework.sequence_parallel else 1)
         if operator.kind == HEAD:
             return self._head_bytes(tokens, hidden, operator.dims["vocab"], ways)
-        return whole if operator.kind == NORM else 0.0
+        if operator.kind != NORM:
+            return 0.0
+        eager = self._framework.elementwise == "eager" and weight_bytes <= size * hidden
+        return whole + (WIDE_BYTES * whole / size if eager else 0.0)
 
     def _head_bytes(self, tokens: int, hidden: int, vocab: int, ways: int) -> float:
         """What the head and its loss hold for one sample."""
@@ -234,9 +242,9 @@ class TrainingCosts:
             repeats_keys=self._framework.repeats_keys,
         )
 
-    def _kept_bytes(self, operator: Operator, ways: int, again: Repeated) -> float:
+    def _kept_bytes(self, operator: Operator, weight_bytes: int, ways: int, again: Repeated) -> float:
         """The same where the forward runs again: a layer's input, or what selective checkpointing keeps."""
-        saved = self._saved_bytes(operator, ways)
+        saved = self._saved_bytes(operator, weight_bytes, ways)
         if operator.kind != LAYER or again == "none":
             return saved
         shape, split = layer_shape(operator), self._framework.sequence_parallel

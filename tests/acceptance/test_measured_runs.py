@@ -62,7 +62,7 @@ def test_choices_among_layouts(runs: list[Run]) -> None:
 
 
 def test_torchtitan(runs: list[Run]) -> None:
-    """FSDP and selective checkpoints on a device of 500 W without a table: 29.5 % too fast. Memory is
+    """FSDP and selective checkpoints on a device of 500 W without a table: 29.4 % too fast. Memory is
     within 8 % but for the run of eight stages, whose micro-batch nobody knows.
     """
     made = accuracy(runs, "torchtitan")

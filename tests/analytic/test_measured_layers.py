@@ -1,4 +1,4 @@
-"""Layers of Llamas on an H100, measured by this project: what torchtitan's kernels take and keep, without a fit.
+"""Layers of Llamas on an H100, measured by this project: what torchtitan's kernels take and keep.
 
 A model of two depths ran a forward and a backward on an H100 SXM of 80 GB and 700 W (PyTorch 2.11, CUDA 13.0,
 bf16, 2026-11-26; events on the card, the median of six); their difference is a layer. Gradients were added in
@@ -10,12 +10,13 @@ from typing import Literal, NamedTuple
 import pytest
 from msgspec.structs import replace
 
-from pipebench.costs.transformer import LAYER
+from pipebench.costs.transformer import HEAD, LAYER
 from pipebench.domain.graph import Operator
 from pipebench.domain.profile import Alternative, OperatorCosts
 from pipebench.domain.recomputation import Repeated
 from pipebench.formats.devices import load_device
 from pipebench.formats.frameworks.facts import load_framework
+from pipebench_analytic.layer_kernels import FLASH_BACKWARD
 from pipebench_analytic.speeds import Speeds
 from pipebench_analytic.training import TrainingCosts
 
@@ -102,6 +103,26 @@ def test_a_layer_takes_what_was_measured(run: Measured) -> None:
     forward_ms, backward_ms = 1e3 * costs.forward_s[0], 1e3 * costs.backward_s[0]
     assert forward_ms == pytest.approx(run.forward_ms, rel=0.15)
     assert backward_ms == pytest.approx(run.backward_ms, rel=0.12)
+
+
+def test_the_loss_takes_what_was_measured() -> None:
+    """8,192 tokens of 128,256 words: 17.8 ms, forward and backward."""
+    dims = {"sequence": 8192, "hidden": 4096, "vocab": 128256}
+    head = Operator(name="head", kind=HEAD, dims=dims, inputs=(), attributes={})
+    took_ms = []
+    for moved in (load_framework("torchtitan").loss_bytes, 0.0):
+        framework = replace(load_framework("torchtitan"), loss_bytes=moved, launch_s=0.0)
+        costs = TrainingCosts(Speeds(H100, "bf16", framework), framework, "flash", 2, (1,)).costs(head, 0, (), 0)
+        took_ms.append(1e3 * (costs.forward_s[0] + costs.backward_s[0]))
+    assert took_ms[0] - took_ms[1] == pytest.approx(17.83, rel=0.05)
+
+
+def test_attention_takes_what_was_measured() -> None:
+    """FlashAttention-2 with two sequences of 8,192, 32 heads of 128: 3.36 ms, and 13.19 with the backward."""
+    framework = load_framework("torchtitan")
+    forward_ms = 1e3 * Speeds(H100, "bf16", framework).attention_s(2, 8192, 32, 32, 128, True)
+    assert forward_ms == pytest.approx(3.36, rel=0.06)
+    assert forward_ms * (1 + FLASH_BACKWARD[framework.flash_generation]) == pytest.approx(13.19, rel=0.06)
 
 
 def test_all_layers_together_are_near() -> None:

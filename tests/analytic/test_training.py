@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from pipebench.costs.transformer import EMBEDDING, HEAD, LAYER, LayerShape, layer_shape
+from pipebench.costs.transformer import EMBEDDING, HEAD, LAYER, NORM, LayerShape, layer_shape
 from pipebench.domain.cluster import DeviceType, LinkLevel
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.framework import Attention, Framework
@@ -22,7 +22,7 @@ from pipebench.formats.devices import load_device
 from pipebench.formats.frameworks.facts import framework_names, load_framework
 from pipebench_analytic.kernels.speeds import kernel_speeds
 from pipebench_analytic.kernels.tables import own_speeds
-from pipebench_analytic.layer_kernels import LAUNCHES_PER_REDUCE, LayerKernels, Pass
+from pipebench_analytic.layer_kernels import LAUNCHES_PER_REDUCE, LayerKernels, OperatorPasses, Pass
 from pipebench_analytic.speeds import Speeds
 from pipebench_analytic.training import TrainingCosts
 
@@ -180,13 +180,15 @@ def test_every_second_product_runs_again_in_torchtitan() -> None:
 
 @pytest.mark.parametrize("ways", [1, 8])
 def test_selective_checkpoints_of_torchtitan_keep_results(ways: int) -> None:
-    """A token of Llama-3 8B in 16 bits: the layer's input, queries, values, attention's result, a branch, in eager
-    code the result of w2; with ranks a share of each, w2's whole, and what both reduce-scatters leave.
+    """A token of Llama-3 8B in 16 bits: the layer's input, queries, values, attention's result and a branch; with
+    ranks a share of each, and what the reduce-scatter in the middle leaves. In eager code the result of w2, too:
+    on ranks whole, and what its reduce-scatter leaves.
     """
-    split = 4096 + 4096 + 1024 + 4096 + 14336 + (2 * 4096 if ways > 1 else 0)
+    scattered = 4096 if ways > 1 else 0
+    split = 4096 + 4096 + 1024 + 4096 + 14336 + scattered
     assert LLAMA.checkpoint_bytes(2, ways) == 8192 * (2 * split / ways + 4 * 32 / ways)
     eager = LLAMA.checkpoint_bytes(2, ways, elementwise="eager")
-    assert eager == 8192 * (2 * (split / ways + 4096) + 4 * 32 / ways)
+    assert eager == 8192 * (2 * ((split + scattered) / ways + 4096) + 4 * 32 / ways)
 
 
 def test_what_eager_code_keeps() -> None:
@@ -197,6 +199,8 @@ def test_what_eager_code_keeps() -> None:
     assert kept == 8192 * (2 * (4 + 2 + 2) * 4096 + 4 * 2 * 4096 + 4 * 2 * 14336 + 4 * 32)
     plain = dataclasses.replace(LLAMA, branches=1)
     assert plain.saved_bytes(2, elementwise="eager") == plain.saved_bytes(2) + 8192 * 2 * 4 * 4096
+    shifted = dataclasses.replace(plain, vectors=2)
+    assert shifted.saved_bytes(2, elementwise="eager") == shifted.saved_bytes(2)
 
 
 def test_eager_code_launches_more_and_moves_more() -> None:
@@ -219,6 +223,70 @@ def test_eager_code_launches_more_and_moves_more() -> None:
     assert more_s == pytest.approx(Speeds(A100, "fp16", eager).stream_s(tokens * more))
     launches = [len(moved[name].forward.kernels) for name in (titan.name, eager.name)]
     assert launches[1] - launches[0] == 2 * 7 + (6 - 1) + 1
+
+
+def eager_passes(
+    operator: Operator, ways: int = 1, size: int = 2, attention: Attention = "flash"
+) -> OperatorPasses:
+    framework = load_framework("torchtitan-eager")
+    speeds = Speeds(A100, "fp16", framework)
+    return LayerKernels(layer_shape(operator), 4, ways, speeds, framework, attention, size).passes()
+
+
+def test_eager_sums_of_gradients_are_of_what_the_products_read() -> None:
+    """Ranks share the sequence between the products; queries, keys, values and both branches read all of it."""
+    operator = layer(4096, 32, 2048, branches=2, bias=0, dropout=0, vectors=1)
+    stream_s = Speeds(A100, "fp16", load_framework("torchtitan-eager")).stream_s
+    whole = 2 * 4 * 2048 * 4096
+    for ways in (1, 8):
+        sums = eager_passes(operator, ways).inputs.kernels[-5:]
+        assert sums == pytest.approx([stream_s(3 * whole / ways)] * 2 + [stream_s(3 * whole)] * 3)
+    routed = eager_passes(layer(4096, 32, 2048, branches=2, bias=0, dropout=0, vectors=1, experts=8, active=2))
+    assert routed.inputs.kernels[-1] == pytest.approx(stream_s(2 * 3 * whole))
+
+
+def test_eager_code_in_fp32_casts_nothing() -> None:
+    """A norm is six kernels of 24 bytes an element and four of its weight, a rotation one."""
+    operator = layer(4096, 32, 2048, branches=2, bias=0, dropout=0, vectors=1)
+    half, full = eager_passes(operator), eager_passes(operator, size=4)
+    assert len(half.forward.kernels) - len(full.forward.kernels) == 2 * 2 + 2 * 2
+    assert len(half.inputs.kernels) - len(full.inputs.kernels) == 2 * 2 + 2 * 2
+    stream_s = Speeds(A100, "fp16", load_framework("torchtitan-eager")).stream_s
+    elements = 4 * 2048 * 4096
+    assert sum(full.forward.kernels[:6]) == pytest.approx(stream_s((7 * 4 + 2 * 4 - 8) * elements))
+
+
+def test_eager_layer_norms_are_one_kernel_and_dropouts_one_of_their_own() -> None:
+    plain = eager_passes(layer(branches=1, bias=0, dropout=0, vectors=2))
+    dropping = eager_passes(layer(branches=1, bias=0, dropout=1, vectors=2))
+    scaled = eager_passes(layer(branches=1, bias=0, dropout=0, vectors=1))
+    assert len(scaled.forward.kernels) - len(plain.forward.kernels) == 2 * (8 - 1)
+    assert len(dropping.forward.kernels) - len(plain.forward.kernels) == 2
+    assert len(dropping.inputs.kernels) - len(plain.inputs.kernels) == 2
+    stream_s = Speeds(A100, "fp16", load_framework("torchtitan-eager")).stream_s
+    more_s = sum(dropping.inputs.kernels) - sum(plain.inputs.kernels)
+    assert more_s == pytest.approx(2 * stream_s(5 * 4 * 1024 * 1024))
+
+
+def test_eager_code_rotates_for_unfused_attention_as_well() -> None:
+    operator = layer(4096, 32, 2048, branches=2, bias=0, dropout=0, vectors=1)
+    fused, unfused = eager_passes(operator), eager_passes(operator, attention="unfused")
+    at = [2 * 8 + 4 + each for each in range(6)]  # behind both norms and the products
+    assert [fused.forward.kernels[each] for each in at] == [unfused.forward.kernels[each] for each in at]
+
+
+def test_the_last_norm_is_eager_as_those_of_layers_are() -> None:
+    last = Operator(name="norm", kind=NORM, dims={"sequence": 2048, "hidden": 4096}, inputs=(), attributes={})
+    made = {
+        name: training(replace(load_framework(name), launch_s=0.0), "flash").costs(last, 2 * 4096, (), 0)
+        for name in ("torchtitan", "torchtitan-eager")
+    }
+    stream_s = Speeds(A100, "fp16", load_framework("torchtitan")).stream_s
+    elements = 4 * 2048 * 4096
+    for name, forward, backward, kept in (("torchtitan", 4, 6, 2), ("torchtitan-eager", 36, 92, 6)):
+        assert made[name].forward_s[0] == pytest.approx(stream_s(forward * elements))
+        assert made[name].backward_s[0] == pytest.approx(stream_s(backward * elements))
+        assert made[name].saved_bytes_per_sample == kept * 2048 * 4096
 
 
 def test_each_operator_of_an_eager_selective_checkpoint_passes_through_python() -> None:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from pipebench.bench.accuracy.assumptions import NotExpressed
 from pipebench.bench.accuracy.errand import Prediction, Told, predict_all
 from pipebench.bench.accuracy.expression import LESS_MEMORY, MICRO_BATCH, RECOMPUTE, ExpressedRun, express
+from pipebench.bench.accuracy.machine import memory_bytes
 from pipebench.bench.accuracy.metrics import errors_of
 from pipebench.bench.accuracy.run import Run
 from pipebench.bench.accuracy.summary import Accuracy, AccuracyRow, Variant, group_name, summary
@@ -117,7 +118,7 @@ def _upper_ends(
     """Upper ends of the memory of each run.
 
     A source that says no micro-batch may have run a larger one than is assumed. It fitted the device, so the end
-    is that of the largest with which tensors do.
+    is that of the largest whose end does.
     """
     ends = [made.simulated.memory_high_bytes if made.simulated else None for made in predicted]
     larger = [
@@ -130,9 +131,9 @@ def _upper_ends(
     ]
     for (at, attempt), made in zip(larger, predict([each for _, each in larger]), strict=True):
         if made.simulated is not None and attempt.expressed is not None:
-            limit = min(device.memory_bytes for device in attempt.expressed.cluster.types)
+            limit = min(memory_bytes(attempt.run, device) for device in attempt.expressed.cluster.types)
             end = made.simulated.memory_high_bytes
-            if made.simulated.memory_bytes <= limit and end is not None:
+            if end is not None and end <= limit:
                 ends[at] = max(end, ends[at] or 0)
     return ends
 

@@ -11,9 +11,9 @@ from pipebench.defaults import PROFILER
 from pipebench.domain.problem import OptimizerSharding
 from pipebench.domain.profile import Precision
 from pipebench.domain.value import Value
+from pipebench.formats.frameworks.facts import TORCHTITAN, framework_family
 
 FrameworkName = Literal["megatron", "megatron-v2", "megatron-deepspeed", "torchtitan", "torchtitan-eager", "other"]
-TORCHTITAN = ("torchtitan", "torchtitan-eager")
 RecomputeKind = Literal["none", "selective", "full"]
 SequenceParallel = Literal["", "on", "off"]
 _WORDS: tuple[tuple[str, FrameworkName], ...] = (
@@ -46,12 +46,20 @@ FUSED_SINCE = ("H100", "H200", "B200", "GB200", "B300", "GB300", "GH200")
 """Devices on which nobody ran a Megatron-LM that had no fused attention yet."""
 
 
-ASYNCHRONOUS = "asynctp"
-"""What a run says behind its precision where torchtitan overlaps tensor parallelism with products."""
-COMPILED = "compile"
-"""What a run says behind its precision where its layers are compiled; torchtitan does not do so by itself, and
-overlaps tensor parallelism in compiled layers only.
+COMPILED, ASYNCHRONOUS = "compile", "asynctp"
+"""Words behind a run's precision: its layers are compiled; products run beside the collectives of tensor
+parallelism. torchtitan does neither by itself, and the latter in compiled layers only.
 """
+
+
+def _ways(run: Run) -> set[str]:
+    """The words behind the precision."""
+    return set(run.precision.lower().split("+")[1:])
+
+
+def is_torchtitan(framework: FrameworkName) -> bool:
+    """Whether it is torchtitan, compiled or not."""
+    return framework_family(framework) == TORCHTITAN
 
 
 def framework_of(run: Run, device: str, choices: Choices) -> FrameworkName:
@@ -60,8 +68,7 @@ def framework_of(run: Run, device: str, choices: Choices) -> FrameworkName:
     """
     known = (name for start, name in _WORDS if run.framework.lower().startswith(start))
     found: FrameworkName = next(known, "other")
-    compiled = any(word in run.precision.lower() for word in (COMPILED, ASYNCHRONOUS))
-    if found == "torchtitan" and not compiled:
+    if found == "torchtitan" and not _ways(run) & {COMPILED, ASYNCHRONOUS}:
         return "torchtitan-eager"
     if found != "megatron":
         return found
@@ -99,10 +106,10 @@ def tensor_overlap_of(
     Megatron-LM says of the runs that it publishes since it has fused attention that they do (README, Training
     speed and scalability), and recipes of Megatron-Bridge switch it on.
     """
-    split = sequence_parallel == "on" or (framework in TORCHTITAN and sequence_parallel == "")
+    split = sequence_parallel == "on" or (is_torchtitan(framework) and sequence_parallel == "")
     if tp == 1 or not split:
         return False
-    if ASYNCHRONOUS in run.precision.lower():
+    if ASYNCHRONOUS in _ways(run):
         return True
     if framework != "megatron":
         return False
@@ -141,7 +148,7 @@ def sharding_of(text: str, framework: FrameworkName, pp: int, dp: int, choices: 
         raise NotExpressed("replicas that share out weights in groups")
     if pp == 1:
         return "zero3"
-    if framework not in TORCHTITAN:
+    if not is_torchtitan(framework):
         raise NotExpressed("fully sharded data parallelism in a pipeline")
     return "zero1"
 
@@ -169,7 +176,7 @@ def workload_fields(setting: Setting) -> dict[str, Any]:
     not have the framework, Megatron-LM of the first generation is priced.
     """
     known = setting.framework if setting.framework != "other" else "megatron-v2"
-    own = setting.framework in TORCHTITAN
+    own = is_torchtitan(setting.framework)
     return {
         "recompute": setting.recompute if own or setting.recompute == "full" else "none",
         "optimizer": "adam",

@@ -66,6 +66,12 @@ def device_of(run: Run, choices: Choices) -> DeviceType:
     return load_device(choices.take("device", listed[0], listed[1:]))
 
 
+def memory_bytes(run: Run, device: DeviceType) -> int:
+    """Of a device of the run: as the row says, else that of the device of the table."""
+    memory = _MEMORY.search(run.device)
+    return int(memory[1]) * 10**9 if memory else device.memory_bytes
+
+
 def node_gpus(run: Run, choices: Choices) -> int:
     """GPUs of a node."""
     found = _NODE.match(run.nodes_gpus)

@@ -12,6 +12,9 @@ from pipebench.domain.profile import Precision
 from pipebench.domain.value import Value
 from pipebench.formats.typed_text import parse_toml
 
+TORCHTITAN = "torchtitan"
+"""A framework that has a variant; what it alone does goes by `framework_family`."""
+
 
 class FrameworkFacts(Value, frozen=True, kw_only=True):
     """One framework as the table says it. Fields: see Framework; us = 10^-6 s, GB = 10^9 bytes.
@@ -87,12 +90,7 @@ class FrameworkVariant(Value, frozen=True, kw_only=True):
 
     def facts(self, usual: FrameworkFacts) -> FrameworkFacts:
         """Those of the framework with the differences."""
-        return replace(
-            usual,
-            summary=self.summary,
-            elementwise=self.elementwise,
-            selective_launches=self.selective_launches,
-        )
+        return replace(usual, **{name: getattr(self, name) for name in self.__struct_fields__ if name != "of"})
 
 
 class FrameworkTable(Value, frozen=True, kw_only=True):

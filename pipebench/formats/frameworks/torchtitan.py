@@ -4,11 +4,9 @@ from pipebench.costs.transformer import EMBEDDING, HEAD, LAYER, NORM
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.framework import Framework
 from pipebench.formats.frameworks.arrangement import Arrangement, CannotExpress
-from pipebench.formats.frameworks.facts import framework_family, load_framework
+from pipebench.formats.frameworks.facts import TORCHTITAN, framework_family, load_framework
 from pipebench.formats.frameworks.launch import torchtitan_launch
 
-FAMILY = "torchtitan"
-"""What `--framework` calls it; its variants have names of their own."""
 REVISION = "torchtitan b5bcd76c6"
 
 
@@ -78,7 +76,6 @@ def text(made: Arrangement, csv: str) -> str:
         "parallelism = ParallelismConfig(\n"
         f"    pipeline_parallel_degree={made.pipeline},\n"
         f"    tensor_parallel_degree={made.tensor_parallel},\n"
-        f"{'    enable_async_tensor_parallel=True,' + chr(10) if made.tensor_overlap else ''}"
         f"{_data_parallel(made)}"
         f"{pipeline if made.pipeline > 1 else ''}"
         ")\n"
@@ -107,18 +104,20 @@ def _data_parallel(made: Arrangement) -> str:
 def _priced_as(made: Arrangement) -> Framework | None:
     """torchtitan or a variant of it, where the plan is priced so."""
     step = made.problem.regime.step
-    known = step is not None and framework_family(step.framework) == FAMILY
-    return load_framework(step.framework) if step is not None and known else None
+    if step is None or framework_family(step.framework) != TORCHTITAN:
+        return None
+    return load_framework(step.framework)
 
 
 def _compilation(made: Arrangement) -> str:
-    """What the prices took for granted: by itself torchtitan compiles nothing. Without a price nothing is said."""
+    """What the prices took for granted: by itself torchtitan compiles nothing. Without a price nothing is said but
+    that it overlaps tensor parallelism in compiled layers.
+    """
     framework = _priced_as(made)
-    if framework is None:
-        return ""
-    if framework.elementwise == "eager":
+    if framework is not None and framework.elementwise == "eager":
         return "# compile: none\n"
-    return 'compile = CompileConfig(enable=True, components=["model"])\n'
+    overlap = "enable_async_tensor_parallel=True, " if made.tensor_overlap else ""
+    return f'compile = CompileConfig(enable=True, {overlap}components=["model"])\n' if framework or overlap else ""
 
 
 def _refuse(made: Arrangement) -> None:

@@ -40,7 +40,7 @@ def random_values(
     """
     count = prod(shape)
     drawn = torch.randn(min(count, MOST_DRAWN), generator=_draw(name, seed))
-    drawn = (drawn.mul_(deviation).add_(mean)).to(dtype).to(device)
+    drawn = drawn.mul_(deviation).add_(mean).to(dtype).to(device)
     return drawn.repeat(max(1, -(-count // MOST_DRAWN)))[:count].reshape(tuple(shape))
 
 

@@ -112,7 +112,7 @@ class SavedStorages:
     def keep_output(self, operator: int, output: Tensor) -> None:
         """Count an output of the model: it stays until its gradient is there, which is as large."""
         self.keep(operator, output)
-        self.workspace[operator] = max(self.workspace[operator], output.untyped_storage().nbytes())
+        self.workspace[operator] = max(self.workspace[operator], output.nbytes)
 
 
 class TimedPass:

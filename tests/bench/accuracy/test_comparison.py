@@ -147,17 +147,21 @@ def test_a_run_that_was_measured_fitted_its_device() -> None:
 
 def test_the_upper_end_of_memory_is_of_the_largest_micro_batch_that_fits() -> None:
     """A source that does not say its micro-batch may have run any that its device held; else the end stays."""
-    open_run = run(**LARGE, mbs="", recompute="none", gbs="64", pp="2", dp="2", gpus="8", tp="2")
+    small = LARGE | {"layers": "12"}
+    open_run = run(**small, mbs="", recompute="none", gbs="64", pp="2", dp="2", gpus="8", tp="2")
     each = {}
     for size in (1, 2, 4, 8, 16):
         (each[size],) = held_against(HOST, [replace(open_run, mbs=size)]).rows
-    fits = [size for size, row in each.items() if (row.memory_bytes or 0) <= 16 * 10**9]
+    fits = [size for size, row in each.items() if (row.memory_high_bytes or 0) <= 16 * 10**9]
     assert 1 < len(fits) < 5
     (row,) = held_against(HOST, [open_run]).rows
     assert {each.field: each.value for each in row.assumptions}["mbs"] == "1"
     assert (row.simulated_s, row.memory_bytes) == (each[1].simulated_s, each[1].memory_bytes)
     assert row.memory_high_bytes == each[fits[-1]].memory_high_bytes
     assert (row.memory_high_bytes or 0) > (each[1].memory_high_bytes or 0)
+    (large,) = held_against(HOST, [replace(open_run, device="V100-40GB")]).rows  # none of the table has as much
+    assert large.memory_bytes == row.memory_bytes
+    assert (large.memory_high_bytes or 0) > 16 * 10**9
 
 
 def test_a_run_that_fits_with_nothing_keeps_the_usual_assumption() -> None:

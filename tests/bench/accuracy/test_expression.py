@@ -210,6 +210,7 @@ def test_how_it_ran_may_follow_the_precision() -> None:
         ("bf16", "torchtitan-eager"),
         ("bf16+compile", "torchtitan"),
         ("bf16+asyncTP", "torchtitan"),
+        ("bf16+nocompile", "torchtitan-eager"),
         ("", "torchtitan-eager"),
     ],
 )

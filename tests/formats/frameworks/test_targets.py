@@ -343,5 +343,8 @@ def test_products_beside_collectives_have_a_flag() -> None:
     for name, flag in (("megatron", "--tp-comm-overlap"), ("torchtitan", "enable_async_tensor_parallel=True")):
         assert flag in TARGETS[name].write(arrange(beside, planned(beside)), "")
         assert flag not in TARGETS[name].write(arrange(plain, planned(plain)), "")
+    said = TARGETS["torchtitan"].write(arrange(beside, planned(beside)), "")
+    compiled = 'compile = CompileConfig(enable=True, enable_async_tensor_parallel=True, components=["model"])'
+    assert said.count(compiled) == said.count("enable_async_tensor_parallel") == 1
     for name in ("deepspeed", "pipelining"):
         assert "tensor_overlap=on" in TARGETS[name].refusal(beside, planned(beside))

@@ -36,6 +36,10 @@ def test_profile_plan_execute_and_show(pipebench: CommandLine, tmp_path: Path) -
     assert ran.code == 0, ran.err
     assert "gradients equal those of a single process" in ran.out
     assert ran.out.index("simulated:") < ran.out.index("measured:")
+    told = json.loads(pipebench("execute", plan, "--executor", QUICK, "--json").out)["memory"]
+    assert [each["device"] for each in told] == [0, 1]
+    assert all(each["simulated_bytes"] > 0 and each["measured_bytes"] > 0 for each in told)
+    assert "gpu1: at most" in ran.out
     assert read_document(trace, "trace").origin == "measured"
     shown = pipebench("show", plan, "--trace", trace)
     assert shown.out.splitlines()[:8] == ran.out.splitlines()[:8]
