@@ -3,12 +3,13 @@
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pipebench.bench.components import Ready, ready_planner
 from pipebench.bench.machine.memory_limit import SEARCH_MEMORY_BYTES
 from pipebench.bench.machine.time_limits import scoring_limit
 from pipebench.bench.problems.workload import Workload
+from pipebench.bench.searches.compilation import compile_side_by_side
 from pipebench.bench.searches.request import Start
 from pipebench.bench.trials.trial import Outcome, Trial, run_trial
 from pipebench.bounds import time_bound
@@ -82,6 +83,7 @@ def best(
     told: Told = lambda _: None,
     gap: float = 0.0,
     solved: Told = lambda _: None,
+    compiling: Callable[[list[str]], None] = lambda _: None,
 ) -> Best:
     """Run every capable planner, each with a part of the time that is left; search from their plans; rank all.
 
@@ -92,72 +94,66 @@ def best(
     whole: only plans that use every device take part.
     gap: planners and search end when the fastest plan is within this share of the proven bound.
     told: the name of each planner that starts. solved: what is known so far: best plan, bound, gap.
+    compiling: the planners whose kernels are compiled first, once on a machine; the time does not count.
     An interrupt (Ctrl-C) ends planners and search; what was found until then is ranked, if there is any.
     Raises PipebenchError (nothing ran) with every reason where no plan takes part.
     """
     problem = workload.problem(regime)
-    began = time.monotonic()
-    until = began + timeout_s * (1.0 - SEARCHED)
-    bound_s = _bound_s(problem)
-    entries: list[Candidate] = []
-    capable: list[Ready] = []
-    for name in sorted(host.slot("planners"), key=_turn):
-        if name == SEARCH_PLANNER:
-            continue
-        try:
-            ready = ready_planner(host, Reference(name))
-        except PipebenchError as error:
-            entries.append(Candidate(name, None, str(error)))
-            continue
-        reason = _incapable(ready, problem)
-        if reason:
-            entries.append(Candidate(name, None, reason))
-        else:
-            capable.append(ready)
-    incumbent_s = math.inf
-    interrupted = False
-    for position, ready in enumerate(capable):
-        if interrupted:
-            entries.append(Candidate(ready.label, None, INTERRUPTED))
-            continue
-        if incumbent_s <= bound_s * (1.0 + gap):
-            entries.append(Candidate(ready.label, None, f"the gap of {gap:.2%} was reached before"))
-            continue
-        rest = until - time.monotonic()
-        left = max(rest / min(len(capable) - position, _parts(ready.label, len(capable))), min(rest, FAIR_S))
-        if left < LEAST_S:
-            entries.append(Candidate(ready.label, None, f"no time left of {timeout_s:g} s"))
-            continue
-        told(ready.label)
-        trial = Trial(
+    capable, entries = _capable(host, problem)
+
+    def trial_of(planner: Ready) -> Trial:
+        return Trial(
             workload=workload,
             regime=regime,
-            planner=ready,
+            planner=planner,
             scheduler=scheduler,
-            offered=() if target is None else target.schedules,
             repeat=0,
-            timeout_s=left,
+            timeout_s=timeout_s,
             memory_bytes=SEARCH_MEMORY_BYTES,
             seed=seed,
             parallel=True,
-            coarsen=coarsen,
         )
+
+    offered = () if target is None else target.schedules
+    portfolio = [replace(trial_of(ready), offered=offered, coarsen=coarsen) for ready in capable]
+    searching = [trial_of(_searcher(host, gap))] if SEARCH_PLANNER in host.slot("planners") else []
+    everyone = [*portfolio, *searching]
+    compile_side_by_side(host, [(each.planner, each.searcher(each.planning)) for each in everyone], compiling)
+    began = time.monotonic()
+    until = began + timeout_s * (1.0 - SEARCHED)
+    bound_s = _bound_s(problem)
+    incumbent_s = math.inf
+    interrupted = False
+    for position, trial in enumerate(portfolio):
+        label = trial.planner.label
+        if interrupted:
+            entries.append(Candidate(label, None, INTERRUPTED))
+            continue
+        if incumbent_s <= bound_s * (1.0 + gap):
+            entries.append(Candidate(label, None, f"the gap of {gap:.2%} was reached before"))
+            continue
+        rest = until - time.monotonic()
+        left = max(rest / min(len(portfolio) - position, _parts(label, len(portfolio))), min(rest, FAIR_S))
+        if left < LEAST_S:
+            entries.append(Candidate(label, None, f"no time left of {timeout_s:g} s"))
+            continue
+        told(label)
         try:
-            outcome = run_trial(host, trial)
+            outcome = run_trial(host, replace(trial, timeout_s=left))
         except KeyboardInterrupt:
             if not any(not entry.reason for entry in entries):
                 raise
             interrupted = True
-            entries.append(Candidate(ready.label, None, INTERRUPTED))
+            entries.append(Candidate(label, None, INTERRUPTED))
             continue
-        entries.append(Candidate(ready.label, outcome, _unfit(outcome, target, whole)))
+        entries.append(Candidate(label, outcome, _unfit(outcome, target, whole)))
         found_s = outcome.row.simulated_s
         if not entries[-1].reason and found_s is not None and found_s < incumbent_s:
             incumbent_s = found_s
-            solved(f"{ready.label}: {known_so_far(problem.mini_batch, found_s, bound_s)}")
+            solved(f"{label}: {known_so_far(problem.mini_batch, found_s, bound_s)}")
     ranked = sorted((entry for entry in entries if not entry.reason), key=_order)
     left = timeout_s - (time.monotonic() - began)
-    if SEARCH_PLANNER in host.slot("planners"):
+    for trial in searching:
         if incumbent_s <= bound_s * (1.0 + gap):
             reason = f"the gap of {gap:.2%} was reached before"
             entries.append(Candidate(SEARCH_PLANNER, None, reason))
@@ -167,23 +163,9 @@ def best(
             entries.append(Candidate(SEARCH_PLANNER, None, f"no time left of {timeout_s:g} s"))
         else:
             told(SEARCH_PLANNER)
-            trial = Trial(
-                workload=workload,
-                regime=regime,
-                planner=ready_planner(
-                    host, parse_reference(f"{SEARCH_PLANNER}[gap={gap!r},steps=0,stall={STALL}]")
-                ),
-                scheduler=scheduler,
-                repeat=0,
-                timeout_s=left,
-                memory_bytes=SEARCH_MEMORY_BYTES,
-                seed=seed,
-                parallel=True,
-                start=_start(ranked, target, whole),
-                heard=solved,
-            )
+            search = replace(trial, timeout_s=left, start=_start(ranked, target, whole), heard=solved)
             try:
-                outcome = run_trial(host, trial)
+                outcome = run_trial(host, search)
             except KeyboardInterrupt:
                 if not ranked:
                     raise
@@ -201,6 +183,31 @@ def best(
             ExitCode.SOME_FAILED,
         )
     return Best(tuple(entries), tuple(ranked), tuple(_why(entries, ranked, target)))
+
+
+def _capable(host: Host, problem: Problem) -> tuple[list[Ready], list[Candidate]]:
+    """Planners in their turn, the search apart; and why others are none."""
+    capable: list[Ready] = []
+    others: list[Candidate] = []
+    for name in sorted(host.slot("planners"), key=_turn):
+        if name == SEARCH_PLANNER:
+            continue
+        try:
+            ready = ready_planner(host, Reference(name))
+        except PipebenchError as error:
+            others.append(Candidate(name, None, str(error)))
+            continue
+        reason = _incapable(ready, problem)
+        if reason:
+            others.append(Candidate(name, None, reason))
+        else:
+            capable.append(ready)
+    return capable, others
+
+
+def _searcher(host: Host, gap: float) -> Ready:
+    """The search as it goes on from other plans."""
+    return ready_planner(host, parse_reference(f"{SEARCH_PLANNER}[gap={gap!r},steps=0,stall={STALL}]"))
 
 
 def known_so_far(mini_batch: int, best_s: float, bound_s: float) -> str:

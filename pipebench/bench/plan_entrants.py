@@ -29,7 +29,11 @@ def ready_plan(path: str, planned: PlannedProblem) -> Ready:
         verdict = check_plan(problem, planned.plan)
         if not same and verdict.status == "invalid" and verdict.witness is not None:
             theirs, ours = planned.problem.profile.name, problem.profile.name
-            raise InvalidValue(f"planned for {theirs}, not for {ours}: {verdict.witness.message}", "plan again")
+            whose = f"{theirs}, not for {ours}" if theirs != ours else f"another problem of {ours}"
+            raise InvalidValue(
+                f"planned for {whose}: {verdict.witness.message}",
+                "plan again, or give the options that it was planned with",
+            )
         notices = () if same else (f"planned for another problem ({planned.problem.profile.name})",)
         return PlanResult(plan=planned.plan, schedule=planned.schedule if same else None, notices=notices)
 

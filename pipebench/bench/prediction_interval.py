@@ -7,6 +7,7 @@ least 30 of them; what has fewer takes the widest of all groups. How they were m
 
 from msgspec import UNSET
 
+from pipebench.costs.transformer import LAYER
 from pipebench.domain.framework import Spread
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
@@ -54,13 +55,15 @@ class Interval(Value, frozen=True, kw_only=True):
 
 
 def interval_of(problem: Problem, plan: Plan, simulated_s: float) -> Interval | None:
-    """The interval of the predicted time of a plan; None where no framework's step is priced, and where its
-    constants were fitted to too few runs to say.
+    """The interval of the predicted time of a plan; None where no framework's step is priced, where its constants
+    were fitted to too few runs to say, and where no run was like it: all were of language models, with a flush.
 
     Published runs say nothing of constants that were fitted to others: these have the spread of their own runs.
     """
     step = problem.regime.step
-    if step is None or step.calibrated is None:
+    if step is None or step.calibrated is None or problem.regime.mode == "async":
+        return None
+    if all(operator.kind != LAYER for operator in problem.profile.graph.operators):
         return None
     if step.calibrated is UNSET:
         widest = max(stage.tensor_parallel for stage in plan.stages)

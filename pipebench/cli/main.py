@@ -93,7 +93,9 @@ def run(arguments: list[str], alone: bool = False) -> int:
         returned: Any = main.main(args=list(typed.words), prog_name="pipebench", standalone_mode=False, obj=typed)
         sys.stdout.flush()
     except PipebenchError as error:
-        return _fail(str(error), error.exit_code)
+        from pipebench.report.units import with_readable_bytes
+
+        return _fail(with_readable_bytes(str(error)), error.exit_code)
     except click.exceptions.Exit as error:
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):

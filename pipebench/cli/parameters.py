@@ -41,8 +41,8 @@ WHOLE, REAL = _Whole(), _Real()
 NUMBERS: dict[type, Any] = {int: WHOLE, float: REAL}
 
 
-MOST_SHARE = 1000.0
-"""Of what is asked for as a share, such as 0.02."""
+MOST_SHARE = 1.0
+"""Of what is asked for as a share, such as 0.02: who says 2 means 2 %."""
 
 
 def finite_seconds(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
@@ -57,7 +57,7 @@ def finite_seconds(ctx: click.Context, param: click.Parameter, value: float | No
 def share_or_none(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
     """A share of at least 0, or none. Raises click's usage error for other values, NaN included."""
     if value is not None and not 0 <= value <= MOST_SHARE:
-        raise click.BadParameter(f"{value:g} is not from 0 to {MOST_SHARE:g}", ctx, param)
+        raise click.BadParameter(f"{value:g} is not from 0 to {MOST_SHARE:g}: 0.02 is 2 %", ctx, param)
     return value
 
 

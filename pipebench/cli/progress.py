@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 WORTH_SAYING_S = 0.5
 
 
+def about_compiling(planners: list[str]) -> str:
+    """The line about kernels that are about to be compiled."""
+    return f"compiling the kernels of {', '.join(planners)}: some 5 s a planner, once on this machine"
+
+
 class Progress:
     """A bar with an estimate while trials run (terminals only); one line about a store before, about
     compilation after.
@@ -48,8 +53,7 @@ class Progress:
     def compiling(self, planners: list[str]) -> None:
         """Say that kernels are being compiled; until the next trial starts."""
         self._compiling_since_s = time.monotonic()
-        words = f"compiling the kernels of {', '.join(planners)}: some 5 s a planner, once on this machine"
-        self._console.print(words, markup=False, soft_wrap=True)
+        self._console.print(about_compiling(planners), markup=False, soft_wrap=True)
         self._bar.update(self._task, description="compiling kernels …")
 
     def starting(self, trial: "Trial") -> None:

@@ -30,6 +30,8 @@ from pipebench.domain.value import Value
 from pipebench.domain.verdict import Verdict
 
 VERSION = 1
+MODEL_KEYS = {"architectures", "model_type", "hidden_size"}
+"""Of a Hugging Face config.json, which people give where a document is due."""
 T = TypeVar("T")
 
 
@@ -198,12 +200,13 @@ def _open(data: bytes, source: str) -> _Envelope:
         text = without_mark(data)
         envelope = _bare_rows(text) or msgspec.json.decode(text, type=_Envelope)
     except msgspec.ValidationError as error:
-        if "unknown field" in str(error):
+        keys = _keys(text, source)
+        if "pipebench" in keys and "unknown field" in str(error):
             raise PipebenchError(f"{source}: {error}") from None
-        raise PipebenchError(
-            f"{source}: not a pipebench document",
-            'one starts with {"pipebench": KIND, "version": 1, "content": …}',
-        ) from None
+        hint = 'one starts with {"pipebench": KIND, "version": 1, "content": …}'
+        if keys & MODEL_KEYS:
+            hint = "it looks like a model's config.json: give it with --config"
+        raise PipebenchError(f"{source}: not a pipebench document", hint) from None
     except MALFORMED as error:
         raise explanation(error, source, data) from None
     if envelope.pipebench not in KINDS:
@@ -214,6 +217,16 @@ def _open(data: bytes, source: str) -> _Envelope:
             "install a newer pipebench" if envelope.version > VERSION else None,
         )
     return envelope
+
+
+def _keys(text: bytes, source: str) -> set[str]:
+    """Of the object that the text holds; none where it holds something else. Raises PipebenchError: no JSON."""
+    try:
+        return set(msgspec.json.decode(text, type=dict[str, msgspec.Raw]))
+    except msgspec.ValidationError:
+        return set()
+    except MALFORMED as error:
+        raise explanation(error, source, text) from None
 
 
 def _bare_rows(data: bytes) -> _Envelope | None:

@@ -67,7 +67,8 @@ class Speeds:
         if not device.peak_flops.get(precision) or device.memory_bandwidth_bytes_s <= 0:
             raise PipebenchError(
                 f"device type {device.name!r} has no peak rate in {precision}, or no memory bandwidth",
-                f"it has {', '.join(sorted(device.peak_flops)) or 'none'}",
+                f"it has {', '.join(sorted(device.peak_flops)) or 'none'}: name one of them with --precision, or "
+                "a cluster of other devices with --cluster",
             )
         self._peak = device.peak_flops[precision]
         self._stream_bytes_s = reach.stream_share * device.memory_bandwidth_bytes_s

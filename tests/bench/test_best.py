@@ -61,6 +61,27 @@ def test_the_search_goes_on_from_the_fastest_and_all_say_why_they_lost() -> None
     assert all("bound" in line and "gap" in line for line in solved)
 
 
+def test_kernels_are_compiled_before_the_time_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of every planner that may run, and of the search; planners that cannot plan it are left out."""
+    done: list[str] = []
+
+    def compile_slowly(host: Host, searches: Any, starting: Any) -> None:
+        done.extend(planner.component.name for planner, _ in searches)
+        starting(done)
+        later = best_module.time.monotonic() + 100
+        monkeypatch.setattr(best_module.time, "monotonic", lambda: later)
+
+    monkeypatch.setattr(best_module, "compile_side_by_side", compile_slowly)
+    heard: list[list[str]] = []
+    found = best(
+        HOST, workload(Pins(tensor_parallel=2, pipeline=2)), timeout_s=60, gap=1000.0, compiling=heard.append
+    )
+    assert heard == [done]
+    assert {"layout", "uniform", "local-search"} <= set(done)
+    assert "pipedream" not in done
+    assert [entry.planner for entry in found.ranked] == ["layout"]
+
+
 def test_the_gap_ends_planners_and_search() -> None:
     found = best(HOST, workload(Pins(tensor_parallel=2, pipeline=2)), timeout_s=30, gap=1000.0)
     assert [entry.planner for entry in found.ranked] == ["layout"]

@@ -1,5 +1,7 @@
 """Intervals of predictions: the group of a run, and what a plan gets."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -16,7 +18,17 @@ from pipebench.bench.prediction_interval import (
 )
 from pipebench.domain.framework import Spread, StepCosts
 from pipebench.domain.plan import Plan, Stage
+from pipebench.domain.problem import Problem
 from tests.builders import chain_problem, cluster
+from tests.language_models import TINY, problem
+
+PLAN = Plan(stages=(Stage(operators=("layers.0",), devices=(0,), micro_batch=1),))
+
+
+def priced(made: Problem, **said: Any) -> Problem:
+    """The problem with a framework's step."""
+    step = StepCosts(framework="torchtitan", optimizer_s_per_element=0.0, **said)
+    return msgspec.structs.replace(made, regime=msgspec.structs.replace(made.regime, step=step))
 
 
 @pytest.mark.parametrize(
@@ -44,26 +56,27 @@ def test_every_group_has_thirty_runs_and_the_pool_is_as_wide_as_any() -> None:
 
 
 def test_without_a_framework_there_is_no_interval() -> None:
-    problem = chain_problem([5], [5], cluster(1))
-    plan = Plan(stages=(Stage(operators=("layer0",), devices=(0,), micro_batch=1),))
-    assert interval_of(problem, plan, 2.0) is None
-    step = StepCosts(framework="torchtitan", optimizer_s_per_element=0.0)
-    priced = msgspec.structs.replace(problem, regime=msgspec.structs.replace(problem.regime, step=step))
-    made = interval_of(priced, plan, 2.0)
+    model = problem(devices=1, **TINY)
+    assert interval_of(model, PLAN, 2.0) is None
+    made = interval_of(priced(model), PLAN, 2.0)
     assert made is not None
     assert (made.low_s, made.high_s) == (2 * POOLED.low, 2 * POOLED.high)
 
 
+def test_published_runs_say_nothing_of_other_models_and_regimes() -> None:
+    """All were of language models, with a flush at each update."""
+    assert interval_of(priced(chain_problem([5], [5], cluster(1), mode="sync")), PLAN, 2.0) is None
+    model = problem(devices=1, **TINY)
+    steady = msgspec.structs.replace(model, regime=msgspec.structs.replace(model.regime, mode="async"))
+    assert interval_of(priced(steady), PLAN, 2.0) is None
+
+
 def test_calibrated_constants_have_the_spread_of_their_own_runs_or_no_interval() -> None:
     """Residuals of published runs say nothing of constants that were fitted to others."""
-    problem = chain_problem([5], [5], cluster(1))
-    plan = Plan(stages=(Stage(operators=("layer0",), devices=(0,), micro_batch=1),))
-    step = StepCosts(framework="megatron-deepspeed", optimizer_s_per_element=0.0)
+    model = problem(devices=1, **TINY)
 
     def interval(calibrated: Spread | None) -> Interval | None:
-        own = msgspec.structs.replace(step, calibrated=calibrated)
-        regime = msgspec.structs.replace(problem.regime, step=own)
-        return interval_of(msgspec.structs.replace(problem, regime=regime), plan, 2.0)
+        return interval_of(priced(model, calibrated=calibrated), PLAN, 2.0)
 
     assert interval(None) is None
     made = interval(Spread(low=0.75, high=1.5, count=31, left_out="runs"))

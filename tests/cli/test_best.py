@@ -30,11 +30,17 @@ def test_progress_shows_plan_bound_and_gap_and_the_end_says_why(
     assert "verdict    valid, fits" in done.out
 
 
+def test_a_gap_is_a_share(pipebench: CommandLine) -> None:
+    done = pipebench("plan", "best", *WHERE, "--gap", "15")
+    assert done.code == 2
+    assert "15 is not from 0 to 1: 0.02 is 2 %" in done.err
+
+
 def test_a_wide_gap_ends_it_after_the_first_plan(pipebench: CommandLine) -> None:
-    done = pipebench("plan", "best", *WHERE, "--timeout", "30", "--gap", "900")
+    done = pipebench("plan", "best", *WHERE, "--timeout", "30", "--gap", "1")
     assert done.code == 0
     assert re.findall(r"^planning with (.*)$", done.err, re.MULTILINE) == ["layout"]
-    assert "left out: local-search: the gap of 90000.00% was reached before" in done.err
+    assert "left out: local-search: the gap of 100.00% was reached before" in done.err
 
 
 def test_a_gap_is_for_best_only(pipebench: CommandLine) -> None:
@@ -46,7 +52,7 @@ def test_a_gap_is_for_best_only(pipebench: CommandLine) -> None:
 def test_a_gap_below_zero_is_refused(pipebench: CommandLine) -> None:
     done = pipebench("plan", "best", *WHERE, "--gap", "-0.1")
     assert done.code == 2
-    assert "-0.1 is not from 0 to 1000" in done.err
+    assert "-0.1 is not from 0 to 1" in done.err
 
 
 def test_best_is_no_entrant_of_a_comparison(pipebench: CommandLine) -> None:

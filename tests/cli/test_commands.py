@@ -56,6 +56,12 @@ def test_info_has_options_reference_and_deviations(pipebench: CommandLine) -> No
     assert "deviation" in cited
     assert "the in-flight rule in place of table 2 (inferred" in cited
     assert "option " not in cited
+    shipped = pipebench("info", "torchtitan-eager").out
+    assert shipped.startswith("torchtitan-eager (framework): torchtitan as it runs by itself")
+    assert "elementwise        eager" in shipped
+    assert "(cluster): node of 8" in pipebench("info", "dgx-h100").out
+    (profile,) = json.loads(pipebench("info", "llama3-8b-h200", "--json").out)
+    assert (profile["kind"], profile["name"]) == ("profile", "llama3-8b-h200")
     (described,) = json.loads(pipebench("info", "pipedream", "--json").out)
     assert {"name": "order", "type": "branch | level", "default": "branch"} in described["options"]
 

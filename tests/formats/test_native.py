@@ -43,6 +43,11 @@ def test_another_kind_is_named(tmp_path: Path) -> None:
         (b"", "is empty"),
         (b" \n", "is empty"),
         (b"{}", "not a pipebench document"),
+        (
+            b'{"model_type": "llama", "layers": [1]}',
+            "not a pipebench document.*config.json: give it with --config",
+        ),
+        (b'{"stages": [1, 2', "not valid JSON|truncated"),
         (b"[1]", "not a pipebench document"),
         (b'{"pipebench": "plan", "version": 1, "content": {}}', "Object missing required field"),
         (

@@ -3,6 +3,7 @@ workload follow from it.
 """
 
 import re
+from difflib import get_close_matches
 from typing import Any, Literal, cast
 
 from pipebench.bench.accuracy.assumptions import Choices, NotExpressed
@@ -42,6 +43,10 @@ class Setting(Value, frozen=True, kw_only=True):
     tp: int
 
 
+UNKNOWN_AS: FrameworkName = "megatron-v2"
+"""As what a framework is priced that the table does not have."""
+NAMES, ALIKE = ("megatron", "megatron-lm", "megatron-deepspeed", "torchtitan"), 0.8
+"""What frameworks are called, and how alike a name is that was meant to be one."""
 FUSED_SINCE = ("H100", "H200", "B200", "GB200", "B300", "GB300", "GH200")
 """Devices on which nobody ran a Megatron-LM that had no fused attention yet."""
 
@@ -70,6 +75,11 @@ def framework_of(run: Run, device: str, choices: Choices) -> FrameworkName:
     found: FrameworkName = next(known, "other")
     if found == "torchtitan" and not _ways(run) & {COMPILED, ASYNCHRONOUS}:
         return "torchtitan-eager"
+    if found == "other":
+        like = get_close_matches(re.split(r"[^a-z-]", run.framework.lower())[0], NAMES, 1, ALIKE)
+        if like:
+            raise NotExpressed(f"a framework whose name is nearly {like[0]}")
+        choices.take("framework", UNKNOWN_AS)
     if found != "megatron":
         return found
     usual, other = ("megatron", "megatron-v2") if device.startswith(FUSED_SINCE) else ("megatron-v2", "megatron")
@@ -172,10 +182,9 @@ def model_options(setting: Setting) -> dict[str, Any]:
 def workload_fields(setting: Setting) -> dict[str, Any]:
     """Fields of the workload that follow from the framework and from recomputation.
 
-    Selective recomputation is a pin in torchtitan, elsewhere the profiler's (`profiler_of`). Where the table does
-    not have the framework, Megatron-LM of the first generation is priced.
+    Selective recomputation is a pin in torchtitan, elsewhere the profiler's (`profiler_of`).
     """
-    known = setting.framework if setting.framework != "other" else "megatron-v2"
+    known = setting.framework if setting.framework != "other" else UNKNOWN_AS
     own = is_torchtitan(setting.framework)
     return {
         "recompute": setting.recompute if own or setting.recompute == "full" else "none",

@@ -20,6 +20,7 @@ from pipebench.bench.exports.prediction import framework_scheduler
 from pipebench.bench.score import judge
 from pipebench.bench.services import HostServices
 from pipebench.costs.model import CostModel
+from pipebench.costs.quantise import NS_PER_S
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
@@ -105,7 +106,8 @@ LONGEST_S = 8.0
 @dataclass(frozen=True, slots=True)
 class Turn:
     """item: `embedding` or `head`. factor: of its times from which on another plan is faster (1: it already is),
-    None: none up to the end of that direction (`limit`). rival: that plan.
+    None: none up to the end of that direction (`limit`). rival: that plan. rival_s: what it takes where it is
+    faster already.
     """
 
     item: str
@@ -113,6 +115,7 @@ class Turn:
     factor: float | None
     rival: Plan | None
     finished: bool = True
+    rival_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +177,8 @@ def _turn(
 
     already = better(1.0)
     if already is not None:
-        return Turn(item, grid[-1], 1.0, already.plan)
+        taken_s = simulate(problem, already.plan, already.schedule).total_ns / NS_PER_S
+        return Turn(item, grid[-1], 1.0, already.plan, rival_s=taken_s)
     before = 1.0
     for factor in grid:
         if time.monotonic() > until:

@@ -9,6 +9,7 @@ from pipebench.domain.errors import PipebenchError
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.problem import Regime
 from pipebench.formats.frameworks.arrangement import Arrangement, CannotExpress
+from pipebench.formats.frameworks.facts import TORCHTITAN, framework_family
 from pipebench.formats.frameworks.launch import megatron_launch
 
 MOST_SYMBOLS = 100_000
@@ -154,6 +155,12 @@ def layout_stages(made: Arrangement) -> tuple[str, ...]:
 def flags(made: Arrangement) -> str:
     """The flag block, a flag a line. Raises CannotExpress."""
     made.require_whole_weights("no block for Megatron-LM's own FSDP was tried")
+    step = made.problem.regime.step
+    if made.recompute == "selective" and step is not None and framework_family(step.framework) == TORCHTITAN:
+        raise CannotExpress(
+            "torchtitan's selective checkpointing keeps other operators than Megatron-LM's: price it with "
+            "--framework megatron"
+        )
     stages = layout_stages(made)
     layers = sum(operator.kind == LAYER for operator in made.graph.operators)
     check_layout(stages, made.pipeline, layers)

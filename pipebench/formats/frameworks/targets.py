@@ -9,6 +9,7 @@ from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.formats.frameworks import deepspeed, megatron, pipedream_stages, pipelining, torchtitan
 from pipebench.formats.frameworks.arrangement import Arrangement, CannotExpress, arrange
+from pipebench.formats.frameworks.facts import TORCHTITAN
 from pipebench.formats.frameworks.launch import Launch, deepspeed_launch, megatron_launch, torchtitan_launch
 
 
@@ -19,6 +20,7 @@ class Target:
     file). virtual: whether it runs several stages a rank. inside_layers: whether it can cut a layer.
     asynchronous: whether it stashes weights. comment: what starts a comment in the text ('' where it takes none).
     launch: how the framework would start a plan, None where no framework computes anything from the GPUs.
+    frameworks: whose step it takes, by the names that `--framework` knows without variants (empty: nobody's).
     """
 
     name: str
@@ -32,6 +34,7 @@ class Target:
     virtual: bool = True
     comment: str = "#"
     launch: Callable[[Arrangement], Launch] | None = None
+    frameworks: tuple[str, ...] = ()
 
     def can_express(self, problem: Problem, plan: Plan) -> Arrangement:
         """The plan as this framework sees it. Raises CannotExpress with the reason where it has no words for
@@ -65,6 +68,7 @@ TARGETS = {
             revision=megatron.REVISION,
             write=_plain(megatron.flags),
             launch=megatron_launch,
+            frameworks=("megatron", "megatron-v2"),
         ),
         Target(
             name="torchtitan",
@@ -72,6 +76,7 @@ TARGETS = {
             revision=torchtitan.REVISION,
             write=torchtitan.text,
             launch=torchtitan_launch,
+            frameworks=(TORCHTITAN,),
             schedules=(),
             schedule_file=True,
         ),

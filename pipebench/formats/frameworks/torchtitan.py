@@ -79,15 +79,15 @@ def text(made: Arrangement, csv: str) -> str:
         f"{_data_parallel(made)}"
         f"{pipeline if made.pipeline > 1 else ''}"
         ")\n"
+        f"activation_checkpoint = {_CHECKPOINTS[made.recompute]}\n"
         f"{_compilation(made)}"
         f"# global_batch_size={made.problem.mini_batch}, micro-batch {made.micro_batch} a replica\n"
-        f"# activation checkpointing: {_CHECKPOINTS[made.recompute]}\n"
         + "".join(f"# {line}\n" for line in torchtitan_launch(made).lines())
     )
 
 
-_CHECKPOINTS = {"none": "none", "selective": "selective, each operator by itself (op)"}
-_CHECKPOINTS |= dict.fromkeys(("full", "stage"), "full")
+_CHECKPOINTS = {"none": "None", "selective": "SelectiveAC.Config()"}
+_CHECKPOINTS |= dict.fromkeys(("full", "stage"), "FullAC.Config()")
 
 
 def _data_parallel(made: Arrangement) -> str:

@@ -6,7 +6,9 @@ from dataclasses import asdict
 from pipebench.bench.exports.export import Export, Refusal
 from pipebench.bench.exports.tolerance import Turn
 from pipebench.domain.errors import PipebenchError
+from pipebench.domain.framework import StepCosts
 from pipebench.formats.frameworks import megatron
+from pipebench.formats.frameworks.facts import framework_family
 from pipebench.formats.frameworks.megatron import write_layout
 from pipebench.formats.frameworks.targets import Target
 from pipebench.report.units import gigabytes, percent, seconds
@@ -26,6 +28,7 @@ def export_lines(made: Export) -> Iterator[str]:
     if made.target.name == "megatron":
         yield from megatron.comments(arrangement)
     yield f"predicted {seconds(prediction.seconds)} for {problem.mini_batch} samples under {prediction.scheduler}"
+    yield _price(made.target, problem.regime.step)
     yield _against_uniform(made)
     if prediction.fits:
         yield f"memory: {gigabytes(prediction.free_bytes)} free on the fullest device ({prediction.verdict.fit})"
@@ -40,7 +43,7 @@ def refusal_lines(refusal: Refusal) -> Iterator[str]:
     yield f"{refusal.target.name} cannot express this plan: {refusal.reason}"
     found = refusal.nearest
     if found is None:
-        yield "no plan that it can express was found; pin other degrees and plan again"
+        yield "no plan like it that it can express was found"
         return
     stages = found.plan.stages
     degrees = f"TP {stages[0].tensor_parallel}, DP {stages[0].data_parallel}, {len(stages)} stages"
@@ -48,7 +51,8 @@ def refusal_lines(refusal: Refusal) -> Iterator[str]:
     takes = found.prediction.seconds
     if refusal.seconds:
         more = takes / refusal.seconds - 1
-        beside = f", {percent(more)} beside this plan's {seconds(refusal.seconds)}"
+        how = "slower" if more > 0 else "faster"
+        beside = f", {percent(abs(more))} {how} than this plan's {seconds(refusal.seconds)}"
     yield (f"the nearest that it can: {degrees}, micro-batch {stages[0].micro_batch}: {seconds(takes)}{beside}")
 
 
@@ -72,6 +76,16 @@ def as_plain(made: Export) -> dict[str, object]:
             for turn in made.turns
         ],
     }
+
+
+def _price(target: Target, step: StepCosts | None) -> str:
+    """Whose step the prediction is of, and what to do where it is another framework's than the block's."""
+    if step is None:
+        return "priced without a framework's step (--framework)"
+    if not target.frameworks or framework_family(step.framework) in target.frameworks:
+        return f"priced as {step.framework} runs it"
+    others = " or ".join(f"--framework {name}" for name in target.frameworks)
+    return f"PRICED AS {step.framework} RUNS IT, not as {target.name} does: plan with {others}"
 
 
 def _against_uniform(made: Export) -> str:
@@ -103,7 +117,8 @@ def _turn(made: Export, turn: Turn) -> str:
         )
     assert turn.rival is not None
     if turn.factor == 1:
-        return f"another is faster as it stands: {_rival_text(made.target, made, turn)}"
+        by = f"{percent(1 - turn.rival_s / made.prediction.seconds)} " if turn.rival_s else ""
+        return f"the same degrees with other cuts are {by}faster: {_rival_text(made.target, made, turn)}"
     return f"{turn.item}: at {turn.factor:.3g} x its time another wins: {_rival_text(made.target, made, turn)}"
 
 

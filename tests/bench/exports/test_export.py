@@ -8,6 +8,7 @@ from pipebench.bench.exports.tolerance import turns
 from pipebench.bench.services import HostServices
 from pipebench.check import check_pins
 from pipebench.documents.document import PlannedProblem
+from pipebench.domain.framework import StepCosts
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Pins, Problem
 from pipebench.formats.frameworks.arrangement import arrange
@@ -54,6 +55,30 @@ def test_it_says_what_the_suite_measures(given: Problem, plan: Plan) -> None:
         "embedding:",
     ):
         assert part in text
+
+
+@pytest.mark.parametrize(
+    ("framework", "target", "said"),
+    [
+        ("", "megatron", "priced without a framework's step (--framework)"),
+        ("megatron", "megatron", "priced as megatron runs it"),
+        ("torchtitan-eager", "torchtitan", "priced as torchtitan-eager runs it"),
+        ("megatron", "pipelining", "priced as megatron runs it"),
+        (
+            "torchtitan",
+            "megatron",
+            "PRICED AS torchtitan RUNS IT, not as megatron does: plan with --framework megatron or --framework "
+            "megatron-v2",
+        ),
+        ("megatron-deepspeed", "torchtitan", "PRICED AS megatron-deepspeed RUNS IT, not as torchtitan does"),
+    ],
+)
+def test_it_says_whose_step_was_priced(given: Problem, plan: Plan, framework: str, target: str, said: str) -> None:
+    step = StepCosts(framework=framework, optimizer_s_per_element=0.0) if framework else None
+    made = exported(replace(given, regime=replace(given.regime, step=step)), plan, target)
+    assert isinstance(made, Export)
+    (line,) = [line for line in export_lines(made) if line.lower().startswith("priced")]
+    assert line.startswith(said)
 
 
 def test_where_it_says_another_wins_another_wins(given: Problem, plan: Plan) -> None:

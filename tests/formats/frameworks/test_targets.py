@@ -207,11 +207,11 @@ def test_whole_stages_that_recompute_need_equal_numbers_of_layers(given: tuple[P
 @pytest.mark.parametrize(
     ("pin", "flags", "torchtitan"),
     [
-        ("none", "", "checkpointing: none"),
+        ("none", "", "activation_checkpoint = None\n"),
         (
             "full",
             "--recompute-granularity full --recompute-method uniform --recompute-num-layers 1",
-            "checkpointing: full",
+            "activation_checkpoint = FullAC.Config()\n",
         ),
         ("selective", "--recompute-granularity selective", ""),
     ],
@@ -258,6 +258,25 @@ def test_torchtitan_is_told_to_compile_what_was_priced_compiled(framework: str, 
     made = priced_by(made, framework) if framework else made
     text = TARGETS["torchtitan"].write(arrange(made, planned(made)), "order.csv")
     assert said in text if said else "ompile" not in text
+
+
+def test_selective_checkpoints_go_to_the_framework_that_they_were_priced_for() -> None:
+    """torchtitan's keep the results of operators, Megatron-LM's run the core of attention again."""
+    pins = Pins(
+        tensor_parallel=1, pipeline=2, data_parallel=1, virtual_stages=1, micro_batch=1, recompute="selective"
+    )
+    made = problem(devices=2, mini_batch=8, pins=pins, **TINY)
+    for framework, fits, other in (
+        ("torchtitan", "torchtitan", "megatron"),
+        ("torchtitan-eager", "torchtitan", "megatron"),
+        ("megatron", "megatron", "torchtitan"),
+    ):
+        own = priced_by(made, framework)
+        assert TARGETS[fits].refusal(own, planned(own)) == ""
+        assert "keeps other operators" in TARGETS[other].refusal(own, planned(own))
+    titan = priced_by(made, "torchtitan")
+    text = TARGETS["torchtitan"].write(arrange(titan, planned(titan)), "order.csv")
+    assert "activation_checkpoint = SelectiveAC.Config()\n" in text
 
 
 def test_eager_layers_cannot_overlap_tensor_parallelism() -> None:

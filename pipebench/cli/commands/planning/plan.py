@@ -183,7 +183,7 @@ def _best(
 ) -> "Outcome":
     """The winner; how it won goes to stderr."""
     from pipebench.bench.best import best
-    from pipebench.cli.progress import solver_log
+    from pipebench.cli.progress import about_compiling, solver_log
     from pipebench.formats.frameworks.targets import target_named
 
     found = best(
@@ -199,6 +199,7 @@ def _best(
         told=lambda name: say(f"planning with {name}", err=True),
         gap=gap,
         solved=solver_log(),
+        compiling=lambda planners: say(about_compiling(planners), err=True),
     )
     for line in found.why:
         say(line, err=True)

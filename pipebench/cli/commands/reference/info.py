@@ -7,10 +7,11 @@ import click
 
 from pipebench.cli.application import open_host, show_new_warnings
 from pipebench.cli.completion import of_every_slot, one_of
+from pipebench.cli.shipped import SHIPPED
 from pipebench.cli.terminal import print_json, say
 from pipebench.domain.errors import unknown
 from pipebench.hooks.descriptors import SLOTS
-from pipebench.hooks.manager import Host, Registration
+from pipebench.hooks.manager import Registration
 from pipebench.hooks.syntax import describe_options
 
 
@@ -19,24 +20,31 @@ from pipebench.hooks.syntax import describe_options
 @click.option("--cite", is_flag=True, help="Only the reference and every deviation from it.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 def command(name: str, cite: bool, as_json: bool) -> int:
-    """Show a component's summary, options, capabilities, reference and deviations."""
+    """Show a component's summary, options, capabilities, reference and deviations.
+
+    Where no component has the name: what is known of a cluster, framework, profile, suite or export.
+    """
     host = open_host()
-    found = _find(host, name)
+    components = [(slot, host.slot(slot)[name]) for slot in SLOTS if name in host.slot(slot)]
+    shipped = [] if components else _shipped(name)
+    if not components and not shipped:
+        names = {known for slot in SLOTS for known in host.slot(slot)}
+        raise unknown("component", name, names | {entry["name"] for of in SHIPPED.values() for entry in of()})
     show_new_warnings(host)
-    described = [_describe(slot, registered) for slot, registered in found]
+    described = [_describe(slot, registered) for slot, registered in components]
     if as_json:
-        print_json(described)
+        print_json([*described, *({"kind": kind.removesuffix("s"), **entry} for kind, entry in shipped)])
         return 0
     for entry in described:
         _print(entry, cite)
+    for kind, entry in shipped:
+        _print_shipped(kind, entry)
     return 0
 
 
-def _find(host: Host, name: str) -> list[tuple[str, Registration]]:
-    found = [(slot, host.slot(slot)[name]) for slot in SLOTS if name in host.slot(slot)]
-    if not found:
-        raise unknown("component", name, {known for slot in SLOTS for known in host.slot(slot)})
-    return found
+def _shipped(name: str) -> list[tuple[str, dict[str, Any]]]:
+    """What ships under the name, by kind."""
+    return [(kind, entry) for kind, of in SHIPPED.items() for entry in of() if entry["name"] == name]
 
 
 def _describe(slot: str, registered: Registration) -> dict[str, Any]:
@@ -57,6 +65,14 @@ def _describe(slot: str, registered: Registration) -> dict[str, Any]:
         "reference": component.reference,
         "deviations": list(component.deviations),
     }
+
+
+def _print_shipped(kind: str, entry: dict[str, Any]) -> None:
+    say(f"{entry['name']} ({kind.removesuffix('s')}): {entry['summary']}")
+    for name, value in entry.items():
+        if name not in ("name", "summary"):
+            for each in value if isinstance(value, (list, tuple)) else (value,):
+                say(f"  {name:<18} {each}")
 
 
 def _print(entry: dict[str, Any], cite: bool) -> None:

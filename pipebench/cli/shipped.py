@@ -1,0 +1,79 @@
+"""What ships besides components, by name: clusters, frameworks, profiles, suites, exports."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pipebench.formats.clusters import LevelFacts
+
+Entries = list[dict[str, Any]]
+"""Each has a name and a summary, and may have more."""
+
+
+def _clusters() -> Entries:
+    from pipebench.formats.clusters import cluster_table
+
+    return [
+        {"name": name, "summary": _levels(facts.levels), "about": facts.summary}
+        for name, facts in sorted(cluster_table().clusters.items())
+    ]
+
+
+def _frameworks() -> Entries:
+    from msgspec import to_builtins
+
+    from pipebench.formats.frameworks.facts import framework_table
+
+    table = framework_table()
+    return [
+        {"name": name, **to_builtins(facts), "sources": [table.sources[source] for source in facts.sources]}
+        for name, facts in sorted(table.all_facts().items())
+    ]
+
+
+def _levels(levels: "Sequence[LevelFacts]") -> str:
+    """From the innermost outwards: how many devices, what each sends, what those of a group below share."""
+    told, below = [], "device"
+    for level in levels:
+        group = f" of {level.group}" if level.group else ""
+        shared = f" ({level.shared_bandwidth_gb_s:g} shared by a {below})" if level.shared_bandwidth_gb_s else ""
+        told.append(f"{level.name}{group}: {level.bandwidth_gb_s:g} GB/s{shared}")
+        below = level.name
+    return "; ".join(told)
+
+
+def _profiles() -> Entries:
+    from pipebench.formats.profiles.shipped import load_profile, profile_names
+
+    entries = []
+    for name in profile_names():
+        profile = load_profile(name)
+        sizes = ", ".join(str(size) for size in profile.costs[0].micro_batches)
+        devices = ", ".join(profile.device_types)
+        summary = f"{len(profile.graph.operators)} operators, micro-batches {sizes}, {devices}"
+        entries.append({"name": name, "summary": summary})
+    return entries
+
+
+def _suites() -> Entries:
+    from pipebench.bench.suites import load_suite, suite_names
+
+    return [{"name": name, "summary": load_suite(name).suite.summary} for name in suite_names()]
+
+
+def _exports() -> Entries:
+    from pipebench.formats.frameworks.targets import TARGETS
+
+    return [
+        {"name": name, "summary": f"{target.summary}; checked against {target.revision}"}
+        for name, target in TARGETS.items()
+    ]
+
+
+SHIPPED: dict[str, Callable[[], Entries]] = {
+    "clusters": _clusters,
+    "frameworks": _frameworks,
+    "profiles": _profiles,
+    "suites": _suites,
+    "exports": _exports,
+}
