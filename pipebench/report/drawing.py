@@ -1,5 +1,6 @@
 """Schedules of a pipeline of equal stages, to be drawn: no model, no planner, no device needed."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -50,6 +51,13 @@ class Shape:
             passes <= MOST_DRAWN_PASSES,
             f"{self.stages} stages in {self.virtual} parts and {self.micro_batches} micro-batches: at most "
             f"{MOST_DRAWN_PASSES} passes are drawn",
+        )
+        for name in ("forward", "backward", "transfer", "weight"):
+            time = getattr(self, name)
+            require(0 <= time < math.inf, f"{name} is {time:g}, it must be a time from 0")
+        require(
+            self.weight <= self.backward,
+            f"weight is {self.weight:g}, more than the backward that it is a part of, {self.backward:g}",
         )
 
 

@@ -50,6 +50,29 @@ def test_devices_that_run_several_stages_in_turn(pipebench: CommandLine) -> None
     assert "micro-batches in flight 5.5,4.5,3.5,2.5" in pipebench("draw", "interleaved-1f1b").out
 
 
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("--forward", "-1", "forward is -1, it must be a time from 0"),
+        ("--transfer", "inf", "transfer is inf, it must be a time from 0"),
+        ("--weight", "3", "weight is 3, more than the backward that it is a part of, 2"),
+    ],
+)
+def test_a_time_that_is_none_is_named_as_it_was_typed(
+    pipebench: CommandLine, option: str, value: str, said: str
+) -> None:
+    done = pipebench("draw", "1f1b", option, value)
+    assert done.code == 2
+    assert said in done.err
+
+
+def test_a_split_backward_without_weight_gradients_is_said(pipebench: CommandLine) -> None:
+    """Zero-bubble schedules are no better than 1F1B where there is nothing to move."""
+    assert "say --weight, such as 1" in pipebench("draw", "1f1b,zb-h1").err
+    assert "--weight" not in pipebench("draw", "1f1b,zb-h1", "--weight", "1").err
+    assert "--weight" not in pipebench("draw", "1f1b").err
+
+
 def test_one_that_refuses_leaves_the_others_drawn(pipebench: CommandLine) -> None:
     done = pipebench("draw", "interleaved-1f1b,zb-v", "--vpp", "4")
     assert done.code == 0

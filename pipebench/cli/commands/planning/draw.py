@@ -11,6 +11,7 @@ from pipebench.cli.completion import of_slot, some_of
 from pipebench.cli.groups import invocation
 from pipebench.cli.parameters import WholeFrom
 from pipebench.cli.terminal import console, print_json, say
+from pipebench.domain.schedule import WEIGHT_GRADIENT
 
 SMALL = 800
 """Stages times their parts times micro-batches up to which Python is done before a compiler has begun."""
@@ -76,6 +77,11 @@ def command(
             say(line)
     for line in dict.fromkeys(legend(drawing.gantt) for drawing in made):
         say(line)
+    if weight == 0 and any(WEIGHT_GRADIENT in drawing.trace.kinds for drawing in made):
+        say(
+            "weight gradients take no time here, so that moving them wins nothing: say --weight, such as 1",
+            err=True,
+        )
     return 0
 
 
