@@ -139,7 +139,7 @@ def profiler_of(setting: Setting) -> str:
 
 def sharding_of(text: str, framework: FrameworkName, pp: int, dp: int, choices: Choices) -> OptimizerSharding:
     """What replicas share out. text: the run's framework, with `FSDP` where it has fully sharded data parallelism,
-    and `FSDP=N` where N replicas share.
+    and `FSDP=N` where N replicas share (0: none do). torchtitan shares out by itself.
 
     Without a pipeline weights and gradients are shared out too. In a pipeline torchtitan keeps what it gathers
     until the last micro-batch, so that the optimizer alone is. Megatron-LM says of its later runs that they gather
@@ -150,6 +150,9 @@ def sharding_of(text: str, framework: FrameworkName, pp: int, dp: int, choices: 
     found = re.search(r"FSDP(?:=(\d+))?", text)
     if dp == 1:
         return "none"
+    if found is None and is_torchtitan(framework):
+        usual: OptimizerSharding = "zero3" if pp == 1 else "zero1"
+        return cast(OptimizerSharding, choices.take("weight sharding", usual, ("none",)))
     if found is None or found[1] == "0":
         if framework != "megatron":
             return "none"

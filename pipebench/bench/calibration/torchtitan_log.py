@@ -68,7 +68,7 @@ def torchtitan_run(text: str, source: str, device: str) -> Run:
         schedule={"interleaved1f1b": INTERLEAVED, "zbvzerobubble": IN_A_V}.get(schedule, schedule),
         recompute=_recompute(config),
         precision="bf16+compile" if config.compiles_layers() else "bf16",
-        framework=f"torchtitan, FSDP={shards}" if shards > 1 else "torchtitan",
+        framework=f"torchtitan, FSDP={shards if shards > 1 else 0}",
         iter_s=seconds,
         source=one_line(source),
         how_read="median throughput of the steps of a torchtitan log",

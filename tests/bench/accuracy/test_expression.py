@@ -185,7 +185,9 @@ def test_the_later_megatron_shares_out_the_optimizer() -> None:
     [
         ({"framework": "Megatron-Bridge 26.04; FSDP=0", "device": "H100-80GB"}, "zero1"),
         ({"framework": "Megatron-Bridge 26.04; FSDP=0", "device": "A100-80GB"}, "none"),
-        ({"framework": "torchtitan"}, "none"),
+        ({"framework": "torchtitan, FSDP=0"}, "none"),
+        ({"framework": "torchtitan"}, "zero1"),
+        ({"framework": "torchtitan", "pp": "1", "dp": "4"}, "zero3"),
         ({"framework": "torchtitan (FSDP)", "pp": "1", "dp": "4"}, "zero3"),
         ({"framework": "torchtitan, FSDP=4", "pp": "1", "dp": "4"}, "zero3"),
         ({"framework": "Megatron-Bridge; FSDP=4", "pp": "1", "dp": "4"}, "zero3"),

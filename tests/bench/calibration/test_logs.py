@@ -89,7 +89,7 @@ def test_a_torchtitan_log_is_a_run(read) -> None:  # type: ignore[no-untyped-def
     assert run.iter_s == pytest.approx(4 * 8192 / (1024 * 8))  # tokens of an iteration by tokens a second
     assert (run.model, run.seq, run.gpus) == ("llama3-8b", 8192, 8)
     assert (run.tp, run.pp, run.dp, run.mbs, run.gbs) == (4, 2, 1, 1, 4)
-    assert (run.framework, run.schedule, run.recompute) == ("torchtitan", "1f1b", "full")
+    assert (run.framework, run.schedule, run.recompute) == ("torchtitan, FSDP=0", "1f1b", "full")
     assert express(run).spec.framework == "torchtitan-eager"
 
 
