@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from pipebench.formats.frameworks.facts import framework_names
 from tests.cli.command_line import CommandLine
 
@@ -26,6 +28,24 @@ def test_a_framework_is_slower_than_peak_rates_and_carries_an_interval(pipebench
     assert after["simulated_low_s"] < after["simulated_s"] < after["simulated_high_s"]
     assert after["simulated_s"] > before["simulated_s"]
     assert after["device_memory_bytes"] < before["device_memory_bytes"]
+
+
+@pytest.mark.parametrize(
+    ("framework", "sharding", "degrees", "said"),
+    [
+        ("torchtitan", "zero3", (), True),
+        ("torchtitan-eager", "zero3", ("--pp", "2"), True),
+        ("torchtitan", "zero3", ("--pp", "1"), False),
+        ("torchtitan", "zero1", (), False),
+        ("megatron", "zero3", (), False),
+    ],
+)
+def test_what_torchtitan_does_not_shard_in_a_pipeline_is_said(
+    pipebench: CommandLine, framework: str, sharding: str, degrees: tuple[str, ...], said: bool
+) -> None:
+    step = ("--framework", framework, "--optimizer", "adam", "--optimizer-sharding", sharding)
+    done = pipebench("plan", "uniform", *WORKLOAD, *step, *degrees)
+    assert ("torchtitan keeps what it gathers in a pipeline" in done.out + done.err) == said
 
 
 def test_an_unknown_framework_is_no_traceback(pipebench: CommandLine) -> None:

@@ -24,7 +24,7 @@ from pipebench.domain.value import Value, digest
 from pipebench.domain.workload import WorkloadSpec, problem_of
 from pipebench.formats.calibrations import read_calibration
 from pipebench.formats.clusters import DEFAULT_DEVICE_TYPE, load_cluster
-from pipebench.formats.frameworks.facts import framework_facts, load_framework
+from pipebench.formats.frameworks.facts import TORCHTITAN, framework_facts, framework_family, load_framework
 from pipebench.formats.profiles.files import read_profile
 from pipebench.formats.profiles.shipped import load_profile, profile_names
 from pipebench.hooks.context import ProfileRequest
@@ -111,6 +111,21 @@ DIGESTED = ("profile", "cluster")
 T = TypeVar("T")
 
 
+GATHERED = (
+    "torchtitan keeps what it gathers in a pipeline, where its FSDP is --optimizer-sharding zero1, not zero3"
+)
+
+
+def _gathers_in_a_pipeline(spec: WorkloadSpec) -> bool:
+    """Whether a plan may be priced as torchtitan's that it does not run."""
+    return (
+        spec.optimizer_sharding == "zero3"
+        and spec.pp != 1
+        and spec.framework is not None
+        and framework_family(spec.framework) == TORCHTITAN
+    )
+
+
 class WorkloadBuilder:
     """Builds workloads; profiles, graphs and clusters are kept, so that a grid reads its profile once."""
 
@@ -156,6 +171,7 @@ class WorkloadBuilder:
             whole, cluster = cluster, with_tensor_memory(cluster, load_framework(spec.framework))
             left = f"{readable_bytes(cluster.memory_bytes)} of {readable_bytes(whole.memory_bytes)}"
             notes = (*notes, f"{left} of a device are left to tensors under {spec.framework}")
+            notes += (GATHERED,) if _gathers_in_a_pipeline(spec) else ()
         try:
             base = problem_of(spec, profile, cluster, samples, step)
             profile.require_work(dict.fromkeys(cluster.devices))
