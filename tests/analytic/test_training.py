@@ -261,6 +261,7 @@ def test_eager_layer_norms_are_one_kernel_and_dropouts_one_of_their_own() -> Non
     dropping = eager_passes(layer(branches=1, bias=0, dropout=1, vectors=2))
     scaled = eager_passes(layer(branches=1, bias=0, dropout=0, vectors=1))
     assert len(scaled.forward.kernels) - len(plain.forward.kernels) == 2 * (8 - 1)
+    assert len(scaled.inputs.kernels) - len(plain.inputs.kernels) == 2 * (17 - 1)
     assert len(dropping.forward.kernels) - len(plain.forward.kernels) == 2
     assert len(dropping.inputs.kernels) - len(plain.inputs.kernels) == 2
     stream_s = Speeds(A100, "fp16", load_framework("torchtitan-eager")).stream_s

@@ -159,9 +159,9 @@ def test_the_upper_end_of_memory_is_of_the_largest_micro_batch_that_fits() -> No
     assert (row.simulated_s, row.memory_bytes) == (each[1].simulated_s, each[1].memory_bytes)
     assert row.memory_high_bytes == each[fits[-1]].memory_high_bytes
     assert (row.memory_high_bytes or 0) > (each[1].memory_high_bytes or 0)
-    (large,) = held_against(HOST, [replace(open_run, device="V100-40GB")]).rows  # none of the table has as much
+    (large,) = held_against(HOST, [replace(open_run, device="V100-200GB")]).rows  # none of the table has as much
     assert large.memory_bytes == row.memory_bytes
-    assert (large.memory_high_bytes or 0) > 16 * 10**9
+    assert large.memory_high_bytes == each[16].memory_high_bytes
 
 
 def test_a_run_that_fits_with_nothing_keeps_the_usual_assumption() -> None:

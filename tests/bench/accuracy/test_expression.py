@@ -206,6 +206,16 @@ def test_how_it_ran_may_follow_the_precision() -> None:
     assert express(run(precision="bf16+compile")).spec.precision == "bf16"
 
 
+def test_a_framework_that_is_not_known_is_priced_aloud_and_a_wrong_name_is_not() -> None:
+    made = express(run(framework="OneFlow 0.9"))
+    assert (made.spec.framework, assumed(made)["framework"]) == ("megatron-v2", "megatron-v2")
+    assert "framework" not in assumed(express(run(framework="Megatron-LM")))
+    for name in ("torchtitn", "Torch-titan (FSDP)", "Megatro-LM"):
+        with pytest.raises(NotExpressed) as refused:
+            express(run(framework=name))
+        assert refused.value.reason.startswith("a framework whose name is nearly ")
+
+
 @pytest.mark.parametrize(
     ("precision", "framework"),
     [
