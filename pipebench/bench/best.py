@@ -116,8 +116,8 @@ def best(
 
     offered = () if target is None else target.schedules
     portfolio = [replace(trial_of(ready), offered=offered, coarsen=coarsen) for ready in capable]
-    searching = [trial_of(_searcher(host, gap))] if SEARCH_PLANNER in host.slot("planners") else []
-    everyone = [*portfolio, *searching]
+    search = trial_of(_searcher(host, gap)) if SEARCH_PLANNER in host.slot("planners") else None
+    everyone = [*portfolio, search] if search else portfolio
     compile_side_by_side(host, [(each.planner, each.searcher(each.planning)) for each in everyone], compiling)
     began = time.monotonic()
     until = began + timeout_s * (1.0 - SEARCHED)
@@ -153,7 +153,7 @@ def best(
             solved(f"{label}: {known_so_far(problem.mini_batch, found_s, bound_s)}")
     ranked = sorted((entry for entry in entries if not entry.reason), key=_order)
     left = timeout_s - (time.monotonic() - began)
-    for trial in searching:
+    if search is not None:
         if incumbent_s <= bound_s * (1.0 + gap):
             reason = f"the gap of {gap:.2%} was reached before"
             entries.append(Candidate(SEARCH_PLANNER, None, reason))
@@ -163,7 +163,7 @@ def best(
             entries.append(Candidate(SEARCH_PLANNER, None, f"no time left of {timeout_s:g} s"))
         else:
             told(SEARCH_PLANNER)
-            search = replace(trial, timeout_s=left, start=_start(ranked, target, whole), heard=solved)
+            search = replace(search, timeout_s=left, start=_start(ranked, target, whole), heard=solved)
             try:
                 outcome = run_trial(host, search)
             except KeyboardInterrupt:

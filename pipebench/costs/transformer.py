@@ -115,6 +115,11 @@ class LayerShape:
         )
 
     @property
+    def rms(self) -> bool:
+        """Whether norms scale and do not shift."""
+        return self.vectors == 1
+
+    @property
     def core_flops(self) -> float:
         """Scores and the weighted sum of values; under a causal mask half of them."""
         whole = 4.0 * self.sequence * self.sequence * self.queries
@@ -173,7 +178,7 @@ class LayerShape:
         masks = 2 * MASK_BYTES * self.hidden if self.dropout else 0
         less = 0 if narrow_bytes is None else element_bytes - narrow_bytes
         around = element_bytes * (4 * self.hidden + routed) + masks - less * (2 * self.hidden + routed)
-        around += 2 * WIDE_BYTES * self.hidden if eager and self.vectors == 1 else 0
+        around += 2 * WIDE_BYTES * self.hidden if eager and self.rms else 0
         softmax = (element_bytes + (element_bytes + MASK_BYTES if self.dropout else 0)) * self.sequence
         inside = element_bytes * (states + inner) + self.heads * (softmax if scores else STATISTIC_BYTES)
         inside -= less * self.active * self.ffn - (narrow_bytes or 0) * self.queries
@@ -200,10 +205,11 @@ class LayerShape:
         eager code keeps them.
         """
         share = ways if sequence_split else 1
-        last = 1 if elementwise == "eager" else 0
-        around = self.hidden / share + ((1 + last) * self.hidden / share if ways > 1 else 0)
+        eager = elementwise == "eager"
+        scattered = (2 if eager else 1) if ways > 1 else 0
+        around = self.hidden / share + scattered * self.hidden / share
         inside = self.queries / ways
-        for each in self.linears[: len(self.linears) - 1 + last : 2]:
+        for each in (self.linears if eager else self.linears[:-1])[::2]:
             inside += each.rows / self.sequence * each.outer / (1 if each.name in SPLIT_BY_INPUT else ways)
         row_sums = STATISTIC_BYTES * self.heads / ways
         return self.sequence * (element_bytes * (around + inside) + row_sums)

@@ -129,7 +129,7 @@ class LayerKernels:
             keys=self._tokens * shape.keys / self.ways,
             inner=self._inner / size,
             branches=shape.branches,
-            rms=shape.vectors == 1,
+            rms=shape.rms,
             mask=1 / size if shape.dropout else 0.0,
             repeats_keys=self.framework.repeats_keys and shape.keys < shape.queries,
         )

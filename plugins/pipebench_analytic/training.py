@@ -137,8 +137,7 @@ class TrainingCosts:
             repeated = passes.forward + Pass(host_s=self._framework.rerun_s)
         if again == "selective" and self._attention != "selective":
             repeated = passes.selective
-            if operator.kind == LAYER and self._framework.selective == "products":
-                forward, repeated = (self._dispatched(each) for each in (forward, repeated))
+            forward, repeated = self._dispatched(forward), self._dispatched(repeated)
         backward = repeated + passes.backward
         backward_s = backward.seconds(speeds, ways)
         return (
@@ -150,7 +149,7 @@ class TrainingCosts:
         )
 
     def _dispatched(self, one: Pass) -> Pass:
-        """The same where each operator passes through Python, which decides what is kept."""
+        """The same under selective checkpointing, where each operator may pass through Python."""
         more = (self._framework.selective_launches - 1) * self._speeds.launch_s
         return one + Pass(host_s=more * len(one.kernels))
 
@@ -190,7 +189,8 @@ class TrainingCosts:
         if operator.kind == NORM:
             matrix = weight_bytes / size > 2 * hidden
             product = [self._speeds.product_s(tokens, hidden, hidden)] if matrix else []
-            kernels, rms = ELEMENTWISE[self._framework.elementwise](size, stream), weight_bytes <= size * hidden
+            kernels = ELEMENTWISE[self._framework.elementwise](size, stream)
+            rms = _scales_only(operator, weight_bytes, size)
             return OperatorPasses(
                 Pass([*product, *kernels.norm(whole / size, rms)]),
                 Pass([*product, *kernels.norm_backward(whole / size, rms)]),
@@ -218,8 +218,8 @@ class TrainingCosts:
             return self._head_bytes(tokens, hidden, operator.dims["vocab"], ways)
         if operator.kind != NORM:
             return 0.0
-        eager = self._framework.elementwise == "eager" and weight_bytes <= size * hidden
-        return whole + (WIDE_BYTES * whole / size if eager else 0.0)
+        wide = self._framework.elementwise == "eager" and _scales_only(operator, weight_bytes, size)
+        return whole + (WIDE_BYTES * whole / size if wide else 0.0)
 
     def _head_bytes(self, tokens: int, hidden: int, vocab: int, ways: int) -> float:
         """What the head and its loss hold for one sample."""
@@ -256,6 +256,11 @@ class TrainingCosts:
             )
         whole = float(self._element_bytes * shape.sequence * shape.hidden)
         return min(saved, whole / (ways if split else 1))
+
+
+def _scales_only(norm: Operator, weight_bytes: int, size: int) -> bool:
+    """Whether a norm has one vector of weights."""
+    return weight_bytes <= size * norm.dims["hidden"]
 
 
 def _where_any(seconds: tuple[float, ...]) -> tuple[float, ...]:

@@ -45,7 +45,7 @@ class Setting(Value, frozen=True, kw_only=True):
 
 UNKNOWN_AS: FrameworkName = "megatron-v2"
 """As what a framework is priced that the table does not have."""
-NAMES, ALIKE = ("megatron", "megatron-lm", "megatron-deepspeed", "torchtitan"), 0.8
+NAMES, ALIKE = (*dict(_WORDS), "megatron-lm"), 0.8
 """What frameworks are called, and how alike a name is that was meant to be one."""
 FUSED_SINCE = ("H100", "H200", "B200", "GB200", "B300", "GB300", "GH200")
 """Devices on which nobody ran a Megatron-LM that had no fused attention yet."""
