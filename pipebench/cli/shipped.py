@@ -26,8 +26,14 @@ def _frameworks() -> Entries:
 
     table = framework_table()
     return [
-        {"name": name, **to_builtins(facts), "sources": [table.sources[source] for source in facts.sources]}
-        for name, facts in sorted(table.all_facts().items())
+        {
+            "name": name,
+            "summary": entry.summary,
+            "gradient_precision": entry.gradient_precision,
+            **to_builtins(entry.facts),
+            "sources": [table.sources[source] for source in entry.facts.sources],
+        }
+        for name, entry in sorted(table.all_facts().items())
     ]
 
 
