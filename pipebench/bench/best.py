@@ -28,7 +28,6 @@ LEAST_S = 1.0
 """A planner that would get less than this is not started."""
 FAIR_S = 5.0
 """Each gets this much as long as there is time: most take less, and those that matter most come first."""
-"""FIRST_PLANNERS get half of the time that is left, NEXT_PLANNERS a third: most take far less."""
 SEARCHED = 0.5
 """Share of the time that is kept for the search; it gets what the planners leave, too."""
 SEEDS = 8
@@ -119,70 +118,89 @@ def best(
     search = trial_of(_searcher(host, gap)) if SEARCH_PLANNER in host.slot("planners") else None
     everyone = [*portfolio, search] if search else portfolio
     compile_side_by_side(host, [(each.planner, each.searcher(each.planning)) for each in everyone], compiling)
-    began = time.monotonic()
-    until = began + timeout_s * (1.0 - SEARCHED)
-    bound_s = _bound_s(problem)
-    incumbent_s = math.inf
-    interrupted = False
+    contest = _Contest(host, problem, entries, timeout_s, gap, target, whole, told, solved)
     for position, trial in enumerate(portfolio):
-        label = trial.planner.label
-        if interrupted:
-            entries.append(Candidate(label, None, INTERRUPTED))
-            continue
-        if incumbent_s <= bound_s * (1.0 + gap):
-            entries.append(Candidate(label, None, f"the gap of {gap:.2%} was reached before"))
-            continue
-        rest = until - time.monotonic()
-        left = max(rest / min(len(portfolio) - position, _parts(label, len(portfolio))), min(rest, FAIR_S))
-        if left < LEAST_S:
-            entries.append(Candidate(label, None, f"no time left of {timeout_s:g} s"))
-            continue
-        told(label)
-        try:
-            outcome = run_trial(host, replace(trial, timeout_s=left))
-        except KeyboardInterrupt:
-            if not any(not entry.reason for entry in entries):
-                raise
-            interrupted = True
-            entries.append(Candidate(label, None, INTERRUPTED))
-            continue
-        entries.append(Candidate(label, outcome, _unfit(outcome, target, whole)))
-        found_s = outcome.row.simulated_s
-        if not entries[-1].reason and found_s is not None and found_s < incumbent_s:
-            incumbent_s = found_s
-            solved(f"{label}: {known_so_far(problem.mini_batch, found_s, bound_s)}")
-    ranked = sorted((entry for entry in entries if not entry.reason), key=_order)
-    left = timeout_s - (time.monotonic() - began)
+        contest.enter(trial.planner.label, trial, _planners_s(contest.left_s(), trial, len(portfolio), position))
     if search is not None:
-        if incumbent_s <= bound_s * (1.0 + gap):
-            reason = f"the gap of {gap:.2%} was reached before"
-            entries.append(Candidate(SEARCH_PLANNER, None, reason))
-        elif interrupted:
-            entries.append(Candidate(SEARCH_PLANNER, None, INTERRUPTED))
-        elif left < LEAST_S:
-            entries.append(Candidate(SEARCH_PLANNER, None, f"no time left of {timeout_s:g} s"))
-        else:
-            told(SEARCH_PLANNER)
-            search = replace(search, timeout_s=left, start=_start(ranked, target, whole), heard=solved)
+        search = replace(search, start=_start(contest.ranked(), target, whole), heard=solved)
+        contest.enter(SEARCH_PLANNER, search, contest.left_s())
+    return contest.result()
+
+
+class _Contest:
+    """Planners run one after the other against one clock, which starts with it. entries: of those that do not run.
+
+    The other parameters are those of `best`.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        problem: Problem,
+        entries: list[Candidate],
+        timeout_s: float,
+        gap: float,
+        target: Target | None,
+        whole: bool,
+        told: Told,
+        solved: Told,
+    ) -> None:
+        self._host, self._entries, self._timeout_s, self._gap = host, entries, timeout_s, gap
+        self._target, self._whole, self._told, self._solved = target, whole, told, solved
+        self._mini_batch = problem.mini_batch
+        self._interrupted = False
+        self._incumbent_s = math.inf
+        self._until = time.monotonic() + timeout_s
+        self._bound_s = _bound_s(problem)
+
+    def left_s(self) -> float:
+        """Of the time of all."""
+        return self._until - time.monotonic()
+
+    def ranked(self) -> list[Candidate]:
+        """Those whose plans take part, the fastest first."""
+        return sorted((entry for entry in self._entries if not entry.reason), key=_order)
+
+    def enter(self, label: str, trial: Trial, seconds: float) -> None:
+        """Run a planner for so long, or say why not. Raises KeyboardInterrupt where no plan is known yet."""
+        reason = self._ended(seconds)
+        outcome = None
+        if not reason:
+            self._told(label)
             try:
-                outcome = run_trial(host, search)
+                outcome = run_trial(self._host, replace(trial, timeout_s=seconds))
+                reason = _unfit(outcome, self._target, self._whole)
             except KeyboardInterrupt:
-                if not ranked:
+                if not self.ranked():
                     raise
-                entries.append(Candidate(SEARCH_PLANNER, None, INTERRUPTED))
-            else:
-                entries.append(Candidate(SEARCH_PLANNER, outcome, _unfit(outcome, target, whole)))
-            ranked = sorted((entry for entry in entries if not entry.reason), key=_order)
-    if not ranked:
-        reasons = "; ".join(f"{entry.planner}: {entry.reason}" for entry in entries)
-        raise PipebenchError(
-            f"no planner has a plan that {'fits' if target is None else f'fits and {target.name} can express'}: "
-            f"{reasons}",
-            "use more devices or memory, other pins, or --recompute full (or stage)"
-            + ("; --allow-idle lets plans take part that leave devices idle" if whole else ""),
-            ExitCode.SOME_FAILED,
-        )
-    return Best(tuple(entries), tuple(ranked), tuple(_why(entries, ranked, target)))
+                self._interrupted, reason = True, INTERRUPTED
+        self._entries.append(Candidate(label, outcome, reason))
+        found_s = None if outcome is None else outcome.row.simulated_s
+        if not reason and found_s is not None and found_s < self._incumbent_s:
+            self._incumbent_s = found_s
+            self._solved(f"{label}: {known_so_far(self._mini_batch, found_s, self._bound_s)}")
+
+    def _ended(self, seconds: float) -> str:
+        """Why no planner starts any more; '' while one may."""
+        if self._interrupted:
+            return INTERRUPTED
+        if self._incumbent_s <= self._bound_s * (1.0 + self._gap):
+            return f"the gap of {self._gap:.2%} was reached before"
+        return f"no time left of {self._timeout_s:g} s" if seconds < LEAST_S else ""
+
+    def result(self) -> Best:
+        """Raises PipebenchError with every reason where no plan takes part."""
+        entries, ranked, target = self._entries, self.ranked(), self._target
+        if not ranked:
+            reasons = "; ".join(f"{entry.planner}: {entry.reason}" for entry in entries)
+            what = "fits" if target is None else f"fits and {target.name} can express"
+            raise PipebenchError(
+                f"no planner has a plan that {what}: {reasons}",
+                "use more devices or memory, other pins, or --recompute full (or stage)"
+                + ("; --allow-idle lets plans take part that leave devices idle" if self._whole else ""),
+                ExitCode.SOME_FAILED,
+            )
+        return Best(tuple(entries), tuple(ranked), tuple(_why(entries, ranked, target)))
 
 
 def _capable(host: Host, problem: Problem) -> tuple[list[Ready], list[Candidate]]:
@@ -222,11 +240,19 @@ def _turn(name: str) -> tuple[bool, bool, str]:
     return name not in FIRST_PLANNERS, name not in NEXT_PLANNERS, name
 
 
-def _parts(name: str, planners: int) -> int:
-    """Into how many parts the time that is left is divided; the planner gets one of them."""
+def _planners_s(left_s: float, trial: Trial, planners: int, position: int) -> float:
+    """What the next planner gets of the time that is left of all.
+
+    The time for planners is divided into parts: as many as planners are left, but two for those that come first,
+    and three for the next: most take far less.
+    """
+    rest_s = left_s - SEARCHED * trial.timeout_s
+    name, parts = trial.planner.label, planners
     if name in FIRST_PLANNERS:
-        return 2
-    return 3 if name in NEXT_PLANNERS else planners
+        parts = 2
+    elif name in NEXT_PLANNERS:
+        parts = 3
+    return max(rest_s / min(planners - position, parts), min(rest_s, FAIR_S))
 
 
 def _bound_s(problem: Problem) -> float:

@@ -2,6 +2,7 @@
 
 from functools import lru_cache
 from importlib.resources import files
+
 from msgspec.structs import replace
 
 from pipebench.domain.errors import unknown
