@@ -5,16 +5,16 @@ from collections.abc import Iterator
 
 from pipebench.domain.plan import Plan
 from pipebench.hooks.context import Context
-from pipebench_search.clock import Clock
-from pipebench_search.draft import Draft, Drafting
+from pipebench_search.drafts.draft import Draft, Drafting
+from pipebench_search.drafts.moves import Neighbourhood
+from pipebench_search.drafts.rows import rows_to_start_from
+from pipebench_search.estimates.clock import Clock
+from pipebench_search.estimates.guess import Guesses
 from pipebench_search.every_draft import EveryDraft
-from pipebench_search.guess import Guesses
 from pipebench_search.incumbent import Candidate, Incumbent
 from pipebench_search.line.cycles import Cycles
-from pipebench_search.moves import Neighbourhood
 from pipebench_search.pack import Near, Packing
 from pipebench_search.plugin import SearchOptions
-from pipebench_search.rows import rows_to_start_from
 from pipebench_search.score import Scored, Scorer
 
 LOOKED_AT = 32

@@ -7,8 +7,8 @@ from pipebench.costs.model import CostModel
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import ReplicaMode
 from pipebench.domain.problem import Problem
-from pipebench_search.draft import Draft, Drafting, Part
-from pipebench_search.guess import Guesses
+from pipebench_search.drafts.draft import Draft, Drafting, Part
+from pipebench_search.estimates.guess import Guesses
 
 MOST_OPERATORS, MOST_DEVICES = 6, 8
 """Problems with more are not small."""

@@ -11,7 +11,7 @@ from pipebench.documents.units import quantity
 from pipebench.domain.plan import Plan
 from pipebench.domain.result import PlanResult
 from pipebench.hooks.context import Context
-from pipebench_search.draft import Draft
+from pipebench_search.drafts.draft import Draft
 from pipebench_search.plugin import SearchOptions
 from pipebench_search.score import Scored, Scorer
 

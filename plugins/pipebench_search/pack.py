@@ -4,10 +4,10 @@ import heapq
 from collections.abc import Callable, Iterable
 
 from pipebench.costs.model import CostModel
-from pipebench_search.draft import Draft, Drafting, Part
-from pipebench_search.guess import Guesses
-from pipebench_search.moves import Neighbourhood
-from pipebench_search.pace import pace_of
+from pipebench_search.drafts.draft import Draft, Drafting, Part
+from pipebench_search.drafts.moves import Neighbourhood
+from pipebench_search.estimates.guess import Guesses
+from pipebench_search.estimates.pace import pace_of
 
 Near = tuple[float, str, Draft]
 """What a draft takes about where memory is no matter, the move that leads to it, and the draft."""

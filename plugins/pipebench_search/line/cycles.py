@@ -4,9 +4,9 @@ import random
 import time
 
 from pipebench.costs.quantise import IntArray
-from pipebench_search.clock import Clock
-from pipebench_search.draft import Draft, Drafting
-from pipebench_search.guess import Guesses
+from pipebench_search.drafts.draft import Draft, Drafting
+from pipebench_search.estimates.clock import Clock
+from pipebench_search.estimates.guess import Guesses
 from pipebench_search.incumbent import ROWS, Candidate, Incumbent
 from pipebench_search.line.annealing import Annealing
 from pipebench_search.line.tables import CAP, line_of

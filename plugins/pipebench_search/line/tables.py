@@ -18,8 +18,8 @@ from pipebench.domain.errors import PipebenchError
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.profile import OperatorCosts
 from pipebench.domain.topology import topological_order
-from pipebench_search.draft import Draft, Drafting, Manner, Part
-from pipebench_search.guess import Guesses
+from pipebench_search.drafts.draft import Draft, Drafting, Manner, Part
+from pipebench_search.estimates.guess import Guesses
 
 END, LANE, WAY, CAP = range(4)
 """Columns of a row of stages: the place behind its last operator, its lane, its way, and the most micro-batches

@@ -7,10 +7,10 @@ import pytest
 from pipebench.algorithms.orders.tables import Tables
 from pipebench.check import check_plan
 from pipebench.domain.problem import Problem
-from pipebench_search.clock import Clock
-from pipebench_search.draft import Drafting
-from pipebench_search.guess import Guesses
-from pipebench_search.moves import Neighbourhood
+from pipebench_search.drafts.draft import Drafting
+from pipebench_search.drafts.moves import Neighbourhood
+from pipebench_search.estimates.clock import Clock
+from pipebench_search.estimates.guess import Guesses
 from pipebench_search.score import CachedCosts
 from tests.plugins.search.tight import tight
 

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Pins, Problem, RegimeMode
 from pipebench.domain.recomputation import Recompute
-from pipebench_search.draft import Drafting
-from pipebench_search.rows import PACES, SLOWEST, rows_to_start_from
+from pipebench_search.drafts.draft import Drafting
+from pipebench_search.drafts.rows import PACES, SLOWEST, rows_to_start_from
 from pipebench_search.score import Scored, Scorer
 from tests.builders import chain_problem, cluster
 from tests.plugins.running import services

@@ -18,10 +18,10 @@ from pipebench.hooks.context import Context, DeadlineReached
 from pipebench.simulation.metrics import metrics
 from pipebench.simulation.simulate import simulate
 from pipebench_search import every_draft, incumbent
-from pipebench_search.draft import Drafting
+from pipebench_search.drafts.draft import Drafting
+from pipebench_search.drafts.moves import Neighbourhood
+from pipebench_search.estimates.guess import Guesses
 from pipebench_search.every_draft import EveryDraft
-from pipebench_search.guess import Guesses
-from pipebench_search.moves import Neighbourhood
 from pipebench_search.pack import Packing
 from pipebench_search.planner import plan
 from pipebench_search.plugin import SearchOptions

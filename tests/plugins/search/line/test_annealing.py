@@ -8,14 +8,14 @@ from msgspec.structs import replace
 
 from pipebench.algorithms.jit import COMPILES
 from pipebench.domain.problem import Problem
-from pipebench_search.draft import Draft, Drafting
-from pipebench_search.guess import Guesses
+from pipebench_search.drafts.draft import Draft, Drafting
+from pipebench_search.drafts.moves import Neighbourhood
+from pipebench_search.estimates.guess import Guesses
 from pipebench_search.incumbent import ROWS, Incumbent
 from pipebench_search.line import annealing
 from pipebench_search.line.annealing import Annealing, Row
 from pipebench_search.line.kernel import annealed, look
 from pipebench_search.line.tables import Line, line_of
-from pipebench_search.moves import Neighbourhood
 from pipebench_search.plugin import SearchOptions
 from pipebench_search.score import CachedCosts, Scorer
 from tests.builders import chain_problem, cluster

@@ -13,12 +13,12 @@ from pipebench.costs.quantise import IntArray
 from pipebench.domain.errors import InfeasibleProblem
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import PeriodicSchedule
-from pipebench_search.draft import Draft, Drafting
-from pipebench_search.guess import Guesses
+from pipebench_search.drafts.draft import Draft, Drafting
+from pipebench_search.drafts.moves import Neighbourhood
+from pipebench_search.estimates.guess import Guesses
 from pipebench_search.line.annealing import ANYWHERE, PLACED
 from pipebench_search.line.kernel import look, neighbour
 from pipebench_search.line.tables import CAP, END, LANE, WAY, Line, line_of
-from pipebench_search.moves import Neighbourhood
 from pipebench_search.score import CachedCosts
 from tests.builders import cluster, dag_problem
 from tests.plugins.running import services

@@ -12,8 +12,8 @@ from pipebench.costs.messages import Message
 from pipebench.costs.model import CostModel
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan
-from pipebench_search.draft import Draft, Drafting
-from pipebench_search.guess import Guesses
+from pipebench_search.drafts.draft import Draft, Drafting
+from pipebench_search.estimates.guess import Guesses
 
 MOST_LOOKED_AT = 2**18
 """Stages looked at in all orders of a draft."""

@@ -16,7 +16,7 @@ from pipebench.bounds.stage_choices import Line
 from pipebench.bounds.stage_figures import FAR
 from pipebench.costs.quantise import IntArray
 from pipebench.domain.plan import ReplicaMode
-from pipebench_search.draft import Draft, Drafting, Manner, Part
+from pipebench_search.drafts.draft import Draft, Drafting, Manner, Part
 
 PACES = 40
 """Periods that are tried for a micro-batch size, each larger than the one before by a constant factor."""

@@ -1,20 +1,18 @@
 """The neighbours of a plan: cuts, stages, devices, replicas, micro-batches, ways to run, placement."""
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from pipebench.algorithms.graph_orders import descendants, members
 from pipebench.algorithms.micro_batches import divisors, micro_batch_candidates, replica_counts
 from pipebench.costs.model import CostModel
 from pipebench.domain.plan import ReplicaMode
-from pipebench_search.draft import Draft, Drafting, Part
+from pipebench_search.drafts.draft import Draft, Drafting, Part
+from pipebench_search.drafts.pieces import MOST_PIECES, Pieces
 
 Move = tuple[str, Draft]
 """What was changed, in words, and what came of it."""
-
-
 Place = tuple[int, ...]
 """Where in a draft something is changed: stages, groups and pieces by number."""
 
@@ -35,11 +33,6 @@ class Neighbourhood:
         self._problem, self._drafting = model.problem, drafting
         graph = model.graph
         self._after = [set(readers) for readers in graph.successors]
-        self._below = descendants(graph.successors)
-        self._above = [0] * len(self._below)
-        for op, reached in enumerate(self._below):
-            for other in members(reached):
-                self._above[other] |= 1 << op
         count = self._problem.cluster.size
         self.micro_batches = micro_batch_candidates(self._problem, tuple(range(1, count + 1)))
         middle = self.micro_batches[len(self.micro_batches) // 2]
@@ -47,9 +40,7 @@ class Neighbourhood:
         self.work = [max(1, int(each)) for each in (forward + backward)]
         self._topological = graph.topological
         self._levels = len(self._problem.cluster.levels)
-        self._known_ends: dict[tuple[tuple[int, ...], bool], list[frozenset[int]]] = {}
-        self._known_heads: dict[tuple[int, ...], list[frozenset[int]]] = {}
-        self._known_pieces: dict[tuple[int, ...], list[set[int]]] = {}
+        self._pieces = Pieces(graph.successors, self.work)
         self._kinds = (
             Kind(0.42, self._cut_places, self._cuts_at),
             Kind(0.03, self._branch_places, self._branches_at),
@@ -124,44 +115,26 @@ class Neighbourhood:
     def _cuts_at(self, draft: Draft, place: Place) -> Iterator[Move]:
         """Operators from a stage to the one that reads from it, or back."""
         source, target, back = place
-        for moved in self._ends(draft.parts[source].operators, bool(back)):
+        for moved in self._pieces.ends(draft.parts[source].operators, bool(back)):
             yield "cut", self._moved(draft, source, target, moved)
 
     def _branch_places(self, draft: Draft) -> list[Place]:
         """Stages of separate pieces, and each piece."""
-        pieces = [self._components(part.operators) for part in draft.parts]
-        return [(at, piece) for at, each in enumerate(pieces) if 1 < len(each) <= 32 for piece in range(len(each))]
+        pieces = [self._pieces.components(part.operators) for part in draft.parts]
+        return [
+            (at, piece)
+            for at, each in enumerate(pieces)
+            if 1 < len(each) <= MOST_PIECES
+            for piece in range(len(each))
+        ]
 
     def _branches_at(self, draft: Draft, place: Place) -> Iterator[Move]:
         """The piece to any stage."""
         source, number = place
-        piece = self._components(draft.parts[source].operators)[number]
+        piece = self._pieces.components(draft.parts[source].operators)[number]
         for target in range(len(draft.parts)):
             if target != source:
                 yield "branch", self._moved(draft, source, target, frozenset(piece))
-
-    def _ends(self, operators: tuple[int, ...], first: bool) -> list[frozenset[int]]:
-        """Some sets of operators at an end of a stage, by work: the smallest, and those near some shares of it."""
-        if (operators, first) not in self._known_ends:
-            self._known_ends[operators, first] = self._found_ends(operators, self._above if first else self._below)
-        return self._known_ends[operators, first]
-
-    def _found_ends(self, operators: tuple[int, ...], closed: Sequence[int]) -> list[frozenset[int]]:
-        inside = 0
-        for op in operators:
-            inside |= 1 << op
-        found = {frozenset(members((closed[op] | 1 << op) & inside)) for op in operators}
-        ordered = list(operators) if closed is self._above else list(reversed(operators))
-        found |= {frozenset(ordered[:count]) for count in range(1, len(ordered))}
-        found.discard(frozenset(operators))
-        if not found:
-            return []
-        total = sum(self.work[op] for op in operators)
-        by_work = sorted((sum(self.work[op] for op in each), sorted(each)) for each in found)
-        chosen = by_work[:3]
-        for share in (0.03, 0.06, 0.12, 0.25, 0.5):
-            chosen.append(min(by_work, key=lambda each: (abs(each[0] - share * total), each[1])))
-        return list(dict.fromkeys(frozenset(each) for _, each in chosen))
 
     def _moved(self, draft: Draft, source: int, target: int, moved: frozenset[int]) -> Draft:
         giver, taker = draft.parts[source], draft.parts[target]
@@ -169,29 +142,6 @@ class Neighbourhood:
         made = draft.with_part(source, replace(giver, operators=left))
         joined = self._drafting.in_order([*taker.operators, *moved])
         return made.with_part(target, replace(taker, operators=joined))
-
-    def _components(self, operators: tuple[int, ...]) -> list[set[int]]:
-        """The parts of a stage between which no tensor flows."""
-        if operators not in self._known_pieces:
-            self._known_pieces[operators] = self._found_components(operators)
-        return self._known_pieces[operators]
-
-    def _found_components(self, operators: tuple[int, ...]) -> list[set[int]]:
-        inside, root = set(operators), {op: op for op in operators}
-
-        def find(op: int) -> int:
-            while root[op] != op:
-                root[op] = root[root[op]]
-                op = root[op]
-            return op
-
-        for op in operators:
-            for other in self._after[op] & inside:
-                root[find(op)] = find(other)
-        pieces: dict[int, set[int]] = {}
-        for op in operators:
-            pieces.setdefault(find(op), set()).add(op)
-        return list(pieces.values())
 
     def _devices(self, draft: Draft, _: Place) -> Iterator[Move]:
         """Devices from one group to another, to idle ones and back."""
@@ -293,7 +243,7 @@ class Neighbourhood:
         if len(part.operators) < 2:
             return
         idle = self._problem.cluster.size // draft.copies - sum(draft.sizes)
-        for head in self._heads(part.operators):
+        for head in self._pieces.heads(part.operators):
             tail = tuple(op for op in part.operators if op not in head)
             first = replace(part, operators=self._drafting.in_order(list(head)))
             size, degree = draft.sizes[part.group], part.way.tensor_parallel
@@ -327,26 +277,6 @@ class Neighbourhood:
                 sizes=(*sizes[:new], given, *sizes[new:]),
             ),
         )
-
-    def _heads(self, operators: tuple[int, ...]) -> list[frozenset[int]]:
-        """First halves of a stage: runs of its order by work, and its largest branches."""
-        if operators not in self._known_heads:
-            self._known_heads[operators] = self._found_heads(operators)
-        return self._known_heads[operators]
-
-    def _found_heads(self, operators: tuple[int, ...]) -> list[frozenset[int]]:
-        total, done = sum(self.work[op] for op in operators), 0
-        runs: list[tuple[int, frozenset[int]]] = []
-        for count, op in enumerate(operators[:-1], start=1):
-            done += self.work[op]
-            runs.append((done, frozenset(operators[:count])))
-        found = [min(runs, key=lambda run: abs(run[0] - share * total))[1] for share in (0.5, 0.25, 0.75)]
-        pieces = self._components(operators)
-        if 1 < len(pieces) <= 32:
-            found += [frozenset(piece) for piece in pieces]
-            half = len(pieces) // 2
-            found.append(frozenset(op for piece in pieces[:half] for op in piece))
-        return list(dict.fromkeys(found))
 
     def _homes_at(self, draft: Draft, place: Place) -> Iterator[Move]:
         """A stage on the devices of others; two stages change places."""

@@ -9,7 +9,7 @@ from pipebench.costs.quantise import NS_PER_S
 from pipebench.domain.cluster import LinkLevel
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan, Stage
-from pipebench_search.draft import Draft, Part
+from pipebench_search.drafts.draft import Draft, Part
 
 
 @dataclass(frozen=True, slots=True)
