@@ -32,8 +32,10 @@ SEARCHED = 0.5
 """Share of the time that is kept for the search; it gets what the planners leave, too."""
 SEEDS = 8
 """Plans from which the search goes on: the fastest."""
-STALL = 2000
-"""The search gives up after so many plans without a better one."""
+STALL, LEAST_STALL, MOST_STALL = 50, 500, 2000
+"""The search gives up after so many plans for each operator without a better one; and begins again."""
+STARTS = 4
+"""It ends when so many starts in a row brought no better plan."""
 INTERRUPTED = "interrupted"
 Told = Callable[[str], None]
 
@@ -115,7 +117,7 @@ def best(
 
     offered = () if target is None else target.schedules
     portfolio = [replace(trial_of(ready), offered=offered, coarsen=coarsen) for ready in capable]
-    search = trial_of(_searcher(host, gap)) if SEARCH_PLANNER in host.slot("planners") else None
+    search = trial_of(_searcher(host, gap, problem)) if SEARCH_PLANNER in host.slot("planners") else None
     everyone = [*portfolio, search] if search else portfolio
     compile_side_by_side(host, [(each.planner, each.searcher(each.planning)) for each in everyone], compiling)
     contest = _Contest(host, problem, entries, timeout_s, gap, target, whole, told, solved)
@@ -223,9 +225,11 @@ def _capable(host: Host, problem: Problem) -> tuple[list[Ready], list[Candidate]
     return capable, others
 
 
-def _searcher(host: Host, gap: float) -> Ready:
+def _searcher(host: Host, gap: float, problem: Problem) -> Ready:
     """The search as it goes on from other plans."""
-    return ready_planner(host, parse_reference(f"{SEARCH_PLANNER}[gap={gap!r},steps=0,stall={STALL}]"))
+    stall = min(max(STALL * len(problem.profile.graph.operators), LEAST_STALL), MOST_STALL)
+    options = f"gap={gap!r},steps=0,stall={stall},starts={STARTS}"
+    return ready_planner(host, parse_reference(f"{SEARCH_PLANNER}[{options}]"))
 
 
 def known_so_far(mini_batch: int, best_s: float, bound_s: float) -> str:

@@ -77,12 +77,20 @@ class LocalSearch:
     def run(self, seeds: list[tuple[str, Plan]]) -> None:
         """Search until something ends it; `ended` says what. seeds: name of the planner, and its plan.
 
-        Of a small problem descents and every plan; of others cycles of annealing, the longer ones from what the
-        shorter ones found, and descents. Then cycles, and where these find nothing better random moves, too.
+        A small problem is seen through. A search that is given up begins again, from other plans to start from.
         """
         found = self._start(seeds)
         self.known.first = self.known.best
-        starts = diverse(found)
+        self._once(diverse(found))
+        while found and self.known.begins_again():
+            self._seen.clear()
+            some = self._random.sample(range(len(found)), -(-len(found) // 2))
+            self._once(diverse([found[at] for at in sorted(some)]))
+
+    def _once(self, starts: list[Candidate]) -> None:
+        """Of a small problem descents and every plan; of others cycles of annealing, the longer ones from what the
+        shorter ones found, and descents. Then cycles, and where these find nothing better random moves, too.
+        """
         rows: list[Candidate] = []
         cycles = self._cycles
         optima = [] if cycles.only_rows else self._optima(starts[:1])

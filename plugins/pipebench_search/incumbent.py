@@ -42,6 +42,7 @@ class Incumbent:
     def __init__(self, context: Context, scorer: Scorer, bound_ns: int, options: SearchOptions) -> None:
         self._context, self._scorer = context, scorer
         self._bound_ns, self._gap, self._stall = bound_ns, options.gap, options.stall
+        self._starts, self._in_vain = options.starts, 0
         self._steps = options.steps * len(scorer.model.graph.operators)
         self._scored, self._looks = 0, 0.0
         self._improved_at = self._longest_s = 0.0
@@ -54,7 +55,7 @@ class Incumbent:
     def note(self, candidate: Candidate) -> None:
         """A scored plan: it may be the best."""
         if self.best is None or candidate.scored.rank < self.best.scored.rank:
-            self.best, self._improved_at = candidate, self.spent
+            self.best, self._improved_at, self._in_vain = candidate, self.spent, 0
             self._context.offer(self.result())
             self._tell()
 
@@ -103,7 +104,8 @@ class Incumbent:
         elif self._steps and self.spent >= self._steps:
             self.ended = f"{self._steps} plans were scored"
         elif self._given_up():
-            self.ended = f"local optimum, {quantity(self._stall, 'plan')} brought no better one"
+            starts = f" from each of {self._starts} starts in a row" if self._starts > 1 else ""
+            self.ended = f"local optimum, {quantity(self._stall, 'plan')}{starts} brought no better one"
         elif self.late():
             self.ended = TIME_IS_OVER
         return bool(self.ended)
@@ -112,6 +114,14 @@ class Incumbent:
         """Whether many plans have brought no better one; while all are looked at, that is no reason to end."""
         known = self.best is not None and not self.patient
         return known and 0 < self._stall <= self.spent - self._improved_at
+
+    def begins_again(self) -> bool:
+        """Whether a search that was given up begins again; not after so many starts in a row in vain."""
+        if not self._given_up() or self.late() or self._in_vain + 1 >= self._starts:
+            return False
+        self._in_vain += 1
+        self._improved_at, self.ended = self.spent, ""
+        return True
 
     def left(self, looks: int, look_s: float, share: float) -> int:
         """So many looks at rows of stages, or fewer where less work or time is left. look_s: of a look. share: of

@@ -20,18 +20,21 @@ class SearchOptions(Value, frozen=True, kw_only=True):
     - gap: end when the time of the best plan is within this share of the proven bound.
     - steps: end after so many plans were scored for each operator of the problem; 0: any number. 512 looks of
       annealing count as one, and 32 of the clock.
-    - stall: end after so many plans without a better one; 0: never.
+    - stall: give up after so many plans without a better one; 0: never.
+    - starts: a search that is given up begins again, until so many starts in a row brought no better plan.
     """
 
     gap: float = 0.0
     steps: int = 10
     stall: int = 0
+    starts: int = 1
 
     def __post_init__(self) -> None:
         require(0 <= self.gap <= 1000, f"gap is {self.gap:g}, it must be from 0 to 1000")
         for name in ("steps", "stall"):
             number = getattr(self, name)
             require(0 <= number <= 10**9, f"{name} is {number}, it must be from 0 to 1000000000")
+        require(1 <= self.starts <= 10**9, f"starts is {self.starts}, it must be from 1 to 1000000000")
 
 
 @hookimpl

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pipebench.bench import best as best_module
-from pipebench.bench.best import best
+from pipebench.bench.best import STARTS, best
 from pipebench.bench.problems.workload import Workload
 from pipebench.bench.trials.trial import Outcome, Trial, run_trial
 from pipebench.domain.errors import PipebenchError
@@ -25,7 +25,7 @@ STALL = 100
 
 @pytest.fixture(autouse=True)
 def short_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(best_module, "STALL", STALL)
+    monkeypatch.setattr(best_module, "MOST_STALL", STALL)
 
 
 def workload(pins: Pins, memory_bytes: int | None = None) -> Workload:
@@ -55,7 +55,10 @@ def test_the_search_goes_on_from_the_fastest_and_all_say_why_they_lost() -> None
     text = "\n".join(found.why)
     assert "winner: local-search" in text
     assert "runner-up: layout" in text
-    assert f"search ended: local optimum, {STALL} plans brought no better one" in text
+    assert (
+        f"search ended: local optimum, {STALL} plans from each of {STARTS} starts in a row brought no better one"
+        in text
+    )
     assert "search improved on " in text
     assert solved[0].startswith("layout: best ")
     assert all("bound" in line and "gap" in line for line in solved)
@@ -136,7 +139,8 @@ def test_ctrl_c_in_the_search_leaves_the_best_plan_so_far(monkeypatch: pytest.Mo
             trial = replace_trial(trial, heard=lambda _: os.kill(os.getpid(), signal.SIGINT))
         return run_trial(host, trial)
 
-    monkeypatch.setattr(best_module, "STALL", 10**6)  # it tells of its progress after a second
+    monkeypatch.setattr(best_module, "LEAST_STALL", 10**6)
+    monkeypatch.setattr(best_module, "MOST_STALL", 10**6)  # it tells of its progress after a second
     monkeypatch.setattr(best_module, "run_trial", interrupted)
     found = best(Few(), workload(Pins(tensor_parallel=2, pipeline=2)), timeout_s=60)
     search = next(entry for entry in found.entries if entry.planner == "local-search")

@@ -13,7 +13,8 @@ WHERE = ("--profile", "tiny-mmt-cpu", "--devices", "2", "--mini-batch", "16", "-
 def test_progress_shows_plan_bound_and_gap_and_the_end_says_why(
     pipebench: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(best, "STALL", 100)
+    monkeypatch.setattr(best, "MOST_STALL", 100)
+    monkeypatch.setattr(best, "STARTS", 1)
     done = pipebench("plan", "best", *WHERE, "--timeout", "12", "--gap", "0")
     assert done.code == 0
     assert "planning with layout" in done.err

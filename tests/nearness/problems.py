@@ -22,8 +22,9 @@ from tests.nearness.distances import Distance
 from tests.plugins.search.test_search import context, found
 from tests.plugins.search.tight import tight
 
-STALL = 500
-"""Plans without a better one after which the search on a random graph ends."""
+STALL, STARTS = 500, 4
+"""Plans without a better one after which the search on a random graph begins again, and starts in vain after which
+it ends."""
 SMALL = (4, 2), (4, 3)
 """Operators and devices of random graphs of which every plan is looked at, if that ends in time."""
 WHOLE = "every plan was looked at"
@@ -135,7 +136,7 @@ def _best(host: Host, workload: Workload, mode: RegimeMode, limit_s: float) -> _
 
 def _searched(problem: Problem) -> _Known | None:
     try:
-        result = found(problem, context(steps=0, stall=STALL))
+        result = found(problem, context(steps=0, stall=STALL, starts=STARTS))
     except InfeasibleProblem:
         return None
     assert result.schedule is not None

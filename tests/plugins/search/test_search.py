@@ -106,6 +106,21 @@ def test_where_memory_is_tight_and_updates_wait_it_beats_annealing() -> None:
     assert nanoseconds(found(tight(0, "sync"), context(steps=40))) < 31_342_400
 
 
+def test_a_search_that_is_given_up_begins_again_and_finds_better_plans() -> None:
+    """The first start is the same; a further one only adds to what is known."""
+    problem = tight(6, "sync", operators=7)
+    once, often = (found(problem, context(steps=0, stall=25, starts=starts)) for starts in (1, 3))
+    assert nanoseconds(often) < 0.99 * nanoseconds(once)
+    assert "search ended: local optimum, 25 plans brought no better one" in once.notices[0]
+    assert "25 plans from each of 3 starts in a row brought no better one" in often.notices[0]
+
+
+def test_a_search_with_a_number_of_plans_ends_with_it_however_many_starts_are_left() -> None:
+    problem = tight(6, "sync", operators=7)
+    result = found(problem, context(steps=20, stall=30, starts=1000))
+    assert f"{20 * 7} plans were scored" in result.notices[0]
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_every_scheduler_that_it_asks_has_the_name_and_options_that_it_is_asked_by(
     mode: RegimeMode, monkeypatch: pytest.MonkeyPatch
