@@ -12,7 +12,7 @@ import msgspec
 from columns_page import anchor, columns, section_link
 from planners_page import planners
 
-from pipebench.bench.accuracy.run import COLUMNS, COUNTS, FIGURES, REQUIRED, Run
+from pipebench.bench.accuracy.run import COLUMNS, COUNTS, FIGURES, OPTIONAL, REQUIRED, Run
 from pipebench.cli.commands.reference import plugin
 from pipebench.cli.main import COMMANDS, main
 from pipebench.documents.document import KINDS, VERSION
@@ -231,12 +231,13 @@ def runs() -> Iterator[str]:
     yield f"# Columns of a table of runs\n\n{MADE}"
     yield (
         "`pipebench accuracy FILE` reads a CSV (UTF-8) with exactly these columns, in any order, and at most "
-        f"{MOST_RUNS}\nrows. An empty cell: the source does not say. A `?` behind a value: it was inferred. "
+        f"{MOST_RUNS}\nrows. {' and '.join(f'`{name}`' for name in OPTIONAL)} may be left out. An empty cell: the "
+        "source does not say. A `?` behind a value: it was inferred. "
         "[How a row becomes a problem](../how-to/accuracy.md#how-a-row-becomes-a-problem)."
     )
     texts = field_texts(Run)
     lines = ["| column | value | may be empty | text |", "|---|---|---|---|"]
-    for name in COLUMNS:
+    for name in (*COLUMNS, *OPTIONAL):
         value = "whole number" if name in COUNTS else "number above 0" if name in FIGURES else "text"
         lines.append(f"| `{name}` | {value} | {'no' if name in REQUIRED else 'yes'} | {texts[name]} |")
     yield "\n".join(lines)

@@ -6,21 +6,23 @@ from typing import cast, get_args
 
 from pipebench.bench.accuracy.assumptions import Assumption, Choices, NotExpressed
 from pipebench.bench.accuracy.framework import (
+    OVERLAPPED_REDUCTION,
     RecomputeKind,
     Setting,
     framework_of,
     model_options,
     padded_vocabulary,
     profiler_of,
+    says,
     sequence_parallel_of,
     sharding_of,
     tensor_overlap_of,
     workload_fields,
 )
 from pipebench.bench.accuracy.machine import cluster_of
-from pipebench.bench.accuracy.run import Run
+from pipebench.bench.accuracy.run import OPTIONAL, Run
 from pipebench.bench.accuracy.schedules import Order, order_of
-from pipebench.bench.accuracy.sizes import architecture_of, public_sizes
+from pipebench.bench.accuracy.sizes import architecture_of, sizes_of
 from pipebench.bench.accuracy.vocabulary import USUAL_VOCABULARIES
 from pipebench.defaults import LANGUAGE_MODEL
 from pipebench.domain.cluster import Cluster
@@ -51,6 +53,7 @@ class ExpressedRun(Value, frozen=True, kw_only=True):
     scheduler: by name, options included.
     layers_by_stage: in the order of execution.
     level: whether cuts level the load of devices instead, where layers do not go evenly into stages.
+    reduces_last: whether gradients are reduced after the last backward, though the framework does it beside them.
     assumptions: what the source does not say.
     tuning: calibrated constants in place of the usual ones.
     """
@@ -61,6 +64,7 @@ class ExpressedRun(Value, frozen=True, kw_only=True):
     scheduler: str
     layers_by_stage: tuple[int, ...]
     level: bool = False
+    reduces_last: bool = False
     assumptions: tuple[Assumption, ...] = ()
     tuning: Tuning | None = None
 
@@ -121,6 +125,7 @@ def express(
         scheduler=order.scheduler,
         layers_by_stage=by_stage,
         level=level,
+        reduces_last=says(run.framework, OVERLAPPED_REDUCTION) is False,
         assumptions=choices.made,
     )
 
@@ -155,8 +160,7 @@ def degrees(run: Run) -> tuple[int, int, int]:
 
 
 def _architecture(run: Run) -> str:
-    known = public_sizes(run.model)
-    found = known.architecture if known else architecture_of(run.model)
+    found = architecture_of(run.model)
     if found is None:
         raise NotExpressed("an architecture that the suite does not know")
     return found
@@ -164,13 +168,13 @@ def _architecture(run: Run) -> str:
 
 def _model(run: Run, setting: Setting, vocabulary: int, choices: Choices) -> tuple[str, int]:
     """The model `llm` with the run's sizes, and its layers."""
-    known = public_sizes(run.model)
-    layers, hidden = run.layers or (known and known.layers), run.hidden or (known and known.hidden)
+    sizes = sizes_of(run)
+    layers, hidden = sizes.get("layers"), sizes.get("hidden")
     if not layers or not hidden or not run.seq:
         raise NotExpressed("the sizes of the model are not said")
     if layers > MOST_LAYERS:
         raise NotExpressed(f"more than {MOST_LAYERS} layers")
-    heads = run.heads or (known.heads if known else 0)
+    heads = sizes.get("heads", 0)
     if not heads:
         even = [hidden // width for width in USUAL_HEADS if hidden % (width * setting.tp) == 0]
         if not even:
@@ -178,18 +182,18 @@ def _model(run: Run, setting: Setting, vocabulary: int, choices: Choices) -> tup
         heads = int(choices.take("heads", even[0], even[1:]))
     if hidden % heads:
         raise NotExpressed("heads do not divide the width of the model")
-    vocab = run.vocab or (known.vocab if known else 0)
-    if not vocab:
-        vocab = int(choices.take("vocab", vocabulary, USUAL_VOCABULARIES))
-    if not known and setting.architecture == "llama":
-        raise NotExpressed("the sizes of the model are not said")
+    vocab = sizes.get("vocab") or int(choices.take("vocab", vocabulary, USUAL_VOCABULARIES))
+    lacking = [name for name in OPTIONAL if name not in sizes]
+    if lacking and setting.architecture == "llama":
+        columns = f"column{'s' * (len(lacking) > 1)} {' and '.join(lacking)}"
+        raise NotExpressed(f"the sizes of a Llama are not said: add the {columns}")
     options = {
         "architecture": setting.architecture,
         "layers": layers,
         "hidden": hidden,
         "heads": heads,
-        "kv_heads": known.kv_heads if known else 0,
-        "ffn": (known.ffn if known else 0) or 4 * hidden,
+        "kv_heads": sizes.get("kv_heads", 0),
+        "ffn": sizes.get("ffn", 4 * hidden),
         "vocab": padded_vocabulary(vocab, setting),
         "sequence": run.seq,
         **model_options(setting),
@@ -225,14 +229,19 @@ def _recompute(run: Run, choices: Choices) -> RecomputeKind:
     return cast(RecomputeKind, kind)
 
 
+def precision_of(run: Run) -> str:
+    """The precision of a run, a narrow one by what a device has a rate in; empty where it says none."""
+    word = run.precision.lower().split("+")[0]  # `fp8+compile`: how it ran may follow
+    return next((name for part, name in _NARROW if part in word), word)
+
+
 def _precision(run: Run, cluster: Cluster, choices: Choices) -> tuple[Precision, bool]:
     """Precision of the weights, and whether the products of layers run in 8 bits: weights then have 16."""
     rates = cluster.types[0].peak_flops
-    said, *_ = run.precision.lower().split("+")  # `fp8+compile`: how it ran may follow
-    if not said:
+    plain = precision_of(run)
+    if not plain:
         half = [name for name in ("bf16", "fp16") if name in rates]
-        said = choices.take("precision", half[0] if half else "fp32", half[1:])
-    plain = next((name for word, name in _NARROW if word in said), said)
+        plain = choices.take("precision", half[0] if half else "fp32", half[1:])
     if plain == "fp8" and "bf16" in rates and cluster.types[0].name.startswith(EIGHT_BIT):
         return "bf16", True
     if plain not in _PRECISIONS or plain not in rates:

@@ -55,6 +55,14 @@ COMPILED, ASYNCHRONOUS = "compile", "asynctp"
 """Words behind a run's precision: its layers are compiled; products run beside the collectives of tensor
 parallelism. torchtitan does neither by itself, and the latter in compiled layers only.
 """
+DISTRIBUTED_OPTIMIZER, OVERLAPPED_REDUCTION = "distributed optimizer", "overlapped reduction"
+"""Words behind a run's framework: replicas share out the optimizer; gradients are reduced beside the backward."""
+
+
+def says(text: str, words: str) -> bool | None:
+    """Whether a run's text has words of its setting, or has them with `no` before them; None for neither."""
+    text = text.lower()
+    return f"no {words}" not in text if words in text else None
 
 
 def _ways(run: Run) -> set[str]:
@@ -82,6 +90,8 @@ def framework_of(run: Run, device: str, choices: Choices) -> FrameworkName:
         choices.take("framework", UNKNOWN_AS)
     if found != "megatron":
         return found
+    if says(run.framework, OVERLAPPED_REDUCTION) is not None:  # 2023 and later
+        return "megatron"
     usual, other = ("megatron", "megatron-v2") if device.startswith(FUSED_SINCE) else ("megatron-v2", "megatron")
     return cast(FrameworkName, choices.take("generation of Megatron-LM", usual, (other,)))
 
@@ -100,8 +110,9 @@ def sequence_parallel_of(words: str, framework: FrameworkName, tp: int, choices:
     """
     if tp == 1:
         return ""
-    if SPLITS_SEQUENCES in words.lower():
-        return "off" if f"no {SPLITS_SEQUENCES}" in words.lower() else "on"
+    splits = says(words, SPLITS_SEQUENCES)
+    if splits is not None:
+        return "on" if splits else "off"
     if framework not in MAY_SPLIT_SEQUENCES:
         return ""
     usual, other = ("on", "off") if framework == "megatron" else ("off", "on")
@@ -119,8 +130,9 @@ def tensor_overlap_of(
     split = sequence_parallel == "on" or (is_torchtitan(framework) and sequence_parallel == "")
     if tp == 1 or not split:
         return False
-    if ASYNCHRONOUS in _ways(run):
-        return True
+    overlaps = says(run.precision, ASYNCHRONOUS)
+    if overlaps is not None:
+        return overlaps
     if framework != "megatron":
         return False
     return choices.take("tensor-parallel overlap", "on", ("off",)) == "on"
@@ -139,7 +151,7 @@ def profiler_of(setting: Setting) -> str:
 
 def sharding_of(text: str, framework: FrameworkName, pp: int, dp: int, choices: Choices) -> OptimizerSharding:
     """What replicas share out. text: the run's framework, with `FSDP` where it has fully sharded data parallelism,
-    and `FSDP=N` where N replicas share (0: none do). torchtitan shares out by itself.
+    `FSDP=N` where N replicas share (0: none do), and DISTRIBUTED_OPTIMIZER. torchtitan shares out by itself.
 
     Without a pipeline weights and gradients are shared out too. In a pipeline torchtitan keeps what it gathers
     until the last micro-batch, so that the optimizer alone is. Megatron-LM says of its later runs that they gather
@@ -154,6 +166,9 @@ def sharding_of(text: str, framework: FrameworkName, pp: int, dp: int, choices: 
         usual: OptimizerSharding = "zero3" if pp == 1 else "zero1"
         return cast(OptimizerSharding, choices.take("weight sharding", usual, ("none",)))
     if found is None or found[1] == "0":
+        shares = says(text, DISTRIBUTED_OPTIMIZER)
+        if shares is not None:
+            return "zero1" if shares else "none"
         if framework != "megatron":
             return "none"
         return cast(OptimizerSharding, choices.take("optimizer sharding", "zero1", ("none",)))
@@ -167,10 +182,13 @@ def sharding_of(text: str, framework: FrameworkName, pp: int, dp: int, choices: 
 
 
 def padded_vocabulary(entries: int, setting: Setting) -> int:
-    """Entries of the table as frameworks hold it: Megatron-LM rounds up to a multiple of 128 a rank."""
-    if not setting.framework.startswith("megatron"):
-        return entries
-    unit = 128 * setting.tp
+    """Entries of the table as frameworks hold it."""
+    return megatron_vocabulary(entries, setting.tp) if setting.framework.startswith("megatron") else entries
+
+
+def megatron_vocabulary(entries: int, tp: int) -> int:
+    """Entries of the table as Megatron-LM holds it: a multiple of 128 a rank."""
+    unit = 128 * tp
     return -(-entries // unit) * unit
 
 

@@ -5,6 +5,8 @@ from collections.abc import Hashable
 from itertools import accumulate, pairwise
 from typing import TypeVar, cast
 
+from msgspec.structs import replace
+
 from pipebench.algorithms.chains.level_cuts import Bounds, Groups, cut_items, level_devices
 from pipebench.algorithms.chains.stage_row import Way, stage_row, way
 from pipebench.bench.accuracy.expression import ExpressedRun
@@ -120,6 +122,8 @@ class Predictor:
         cluster = run.cluster if run.tuning is None else run.tuning.cluster_of(run.cluster)
         profile = self._profile(run, cluster)
         spec, step = with_framework(run.spec, profile.precision, cluster, run.tuning)
+        if run.reduces_last and step is not None:
+            step = replace(step, reduce_overlap=0.0)
         assert spec.mini_batch is not None
         return problem_of(spec, profile, cluster, spec.mini_batch, step)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from pipebench.bench.accuracy.run import COLUMNS, COUNTS, FIGURES, REQUIRED, Run
+from pipebench.bench.accuracy.run import COLUMNS, COUNTS, FIGURES, OPTIONAL, REQUIRED, Run
 from pipebench.documents.printable import one_line
 from pipebench.domain.errors import PipebenchError, nearest
 from pipebench.domain.limits import (
@@ -83,8 +83,9 @@ def _rows(text: str, source: str) -> Iterator[list[str]]:
 
 def _check_columns(names: list[str], source: str) -> None:
     for name in names:
-        if name not in COLUMNS:
-            raise PipebenchError(f"{source}: unknown column {_quoted(name)}", nearest(name, COLUMNS))
+        if name not in (*COLUMNS, *OPTIONAL):
+            known = nearest(name, (*COLUMNS, *OPTIONAL))
+            raise PipebenchError(f"{source}: unknown column {_quoted(name)}", known)
         if names.count(name) > 1:
             raise PipebenchError(f"{source}: the column {name!r} is there twice")
     missing = [name for name in COLUMNS if name not in names]
@@ -105,7 +106,8 @@ class _Row:
         self._twofold: list[str] = []
 
     def run(self) -> Run:
-        values: dict[str, Any] = {name: value for name in COLUMNS if (value := self._value(name)) is not None}
+        there = [name for name in (*COLUMNS, *OPTIONAL) if name in self._cells]
+        values: dict[str, Any] = {name: value for name in there if (value := self._value(name)) is not None}
         return msgspec.convert(values | {"inferred": self._inferred, "twofold": self._twofold}, Run)
 
     def _value(self, name: str) -> str | int | float | None:

@@ -6,6 +6,8 @@ from pipebench.domain.value import Value
 
 NOTES = ("inferred", "twofold")
 """Fields of a run that are no columns: the reader fills them."""
+OPTIONAL = ("ffn", "kv_heads")
+"""Columns that a table may leave out."""
 
 
 class Run(Value, frozen=True, kw_only=True):
@@ -33,8 +35,9 @@ class Run(Value, frozen=True, kw_only=True):
     partition: layers of each stage in the order of execution, such as 5-6-6-5.
     schedule: such as 1f1b, interleaved-1f1b, zb-1p; what follows the first word is not read.
     recompute: none, selective or full; `+ sequence parallel` or `+ no sequence parallel` may follow.
-    precision: fp16, bf16, fp32, or a narrower one; `+compile` and `+asyncTP` may follow.
-    framework: its name first, such as Megatron-LM.
+    precision: fp16, bf16, fp32, or a narrower one; `+compile` and `+asyncTP` or `+no asyncTP` may follow.
+    framework: its name first, such as Megatron-LM; `distributed optimizer` and `overlapped reduction` (of
+    gradients, beside the backward) may follow, either with `no` before it, and `FSDP`.
     iter_s: measured seconds of one iteration.
     samples_s_gpu: samples a second and GPU, as the source prints it.
     tokens_s_gpu: tokens a second and GPU, as the source prints it.
@@ -43,6 +46,8 @@ class Run(Value, frozen=True, kw_only=True):
     predicted_by_source_s: what the source's own model predicts.
     source: where the row is from.
     how_read: how it was read there.
+    ffn: width inside the feed-forward part; of a GPT four times hidden where it is not said.
+    kv_heads: key and value heads of an attention; of a GPT as many as heads where it is not said.
     inferred: columns whose value carries a `?`: whoever read the source inferred it.
     twofold: columns that state two values, such as `2 (4)`; the fields hold the first.
     """
@@ -78,6 +83,8 @@ class Run(Value, frozen=True, kw_only=True):
     predicted_by_source_s: float | None = None
     source: str = ""
     how_read: str = ""
+    ffn: int | None = None
+    kv_heads: int | None = None
     inferred: tuple[str, ...] = ()
     twofold: tuple[str, ...] = ()
 
@@ -87,9 +94,10 @@ class Run(Value, frozen=True, kw_only=True):
         return None if self.mem_gib is None else round(self.mem_gib * 2**30)
 
 
-COLUMNS: tuple[str, ...] = tuple(name for name in Run.__struct_fields__ if name not in NOTES)
+COLUMNS: tuple[str, ...] = tuple(name for name in Run.__struct_fields__ if name not in (*NOTES, *OPTIONAL))
+"""Columns that a table has."""
 REQUIRED: tuple[str, ...] = tuple(field.name for field in msgspec.structs.fields(Run) if field.required)
 """Columns without which a row says nothing."""
 _KINDS = {field.name: field.type for field in msgspec.structs.fields(Run)}
-COUNTS: tuple[str, ...] = tuple(name for name in COLUMNS if _KINDS[name] in (int, int | None))
+COUNTS: tuple[str, ...] = tuple(name for name in (*COLUMNS, *OPTIONAL) if _KINDS[name] in (int, int | None))
 FIGURES: tuple[str, ...] = tuple(name for name in COLUMNS if _KINDS[name] in (float, float | None))

@@ -2,6 +2,7 @@
 
 import re
 
+from pipebench.bench.accuracy.run import Run
 from pipebench.domain.value import Value
 
 
@@ -60,9 +61,24 @@ def public_sizes(model: str) -> ModelSizes | None:
     return PUBLIC.get(plain_name(model))
 
 
+SIZES = ("layers", "hidden", "heads", "kv_heads", "ffn", "vocab")
+"""Fields of a run, and of public sizes."""
+
+
+def sizes_of(run: Run) -> dict[str, int]:
+    """Sizes of the model by their names, as the run says them, else as its model is known; without those that are
+    neither.
+    """
+    known = public_sizes(run.model)
+    found = {name: getattr(run, name) or (known and getattr(known, name)) for name in SIZES}
+    return {name: size for name, size in found.items() if size}
+
+
 def architecture_of(model: str) -> str | None:
-    """The architecture that a name says: gpt2 for a GPT, llama for a Llama; None where it says none."""
-    name = plain_name(model)
+    """The architecture of a model by its name: gpt2 for a GPT, llama for a Llama; None where it says none."""
+    known, name = public_sizes(model), plain_name(model)
+    if known is not None:
+        return known.architecture
     if name.startswith("llama"):
         return "llama"
     return "gpt2" if _GPT.match(name) else None

@@ -8,11 +8,12 @@ import pytest
 from pipebench.bench.accuracy.assumptions import Assumption, NotExpressed
 from pipebench.bench.accuracy.expression import ExpressedRun, express
 from pipebench.bench.accuracy.measurement import Predictor, item_bounds
-from pipebench.bench.accuracy.reader import read_runs
+from pipebench.bench.accuracy.reader import parse_runs, read_runs
+from pipebench.bench.accuracy.run import COLUMNS, OPTIONAL
 from pipebench.bench.accuracy.sizes import plain_name, public_sizes
 from pipebench.bench.services import HostServices
 from pipebench.hooks.manager import Host
-from tests.bench.accuracy.tables import run
+from tests.bench.accuracy.tables import SMALL, run, table
 
 SAID = " + sequence parallel"
 SHIPPED = {each.id: each for each in read_runs("published")}
@@ -107,6 +108,16 @@ def test_a_well_known_model_has_its_public_sizes() -> None:
     assert public_sizes("llama4-8B") is None
 
 
+def test_a_llama_of_any_size_has_the_sizes_of_its_row() -> None:
+    columns = (*COLUMNS, *OPTIONAL)
+    row = SMALL | {"model": "llama7", "ffn": "2816", "kv_heads": "4"}
+    (said,) = parse_runs(table(row, columns=columns), "runs.csv")
+    assert "kv_heads=4,ffn=2816," in (express(said).spec.model or "")
+    (half,) = parse_runs(table(row | {"ffn": ""}, columns=columns), "runs.csv")
+    with pytest.raises(NotExpressed, match=r"add the column ffn$"):
+        express(half)
+
+
 def test_a_degree_that_is_left_out_follows() -> None:
     assert express(run(dp="")).spec.dp == 2
     assert express(run(tp="")).spec.tp == 2
@@ -143,7 +154,7 @@ def test_a_partition_is_taken_as_it_is() -> None:
         ({"model": "LLAMA3_70B (LoRA Performance)"}, "fine-tuning"),
         ({"model": "mamba"}, "an architecture that the suite does not know"),
         ({"layers": ""}, "the sizes of the model are not said"),
-        ({"model": "llama7", "layers": "8"}, "the sizes of the model are not said"),
+        ({"model": "llama7"}, "the sizes of a Llama are not said: add the columns ffn and kv_heads"),
         ({"seq": ""}, "the sizes of the model are not said"),
         ({"heads": "7"}, "heads do not divide the width of the model"),
         ({"tp": "2 (4)"}, "the row states two configurations"),
@@ -178,6 +189,27 @@ def test_the_later_megatron_shares_out_the_optimizer() -> None:
     assert express(later).spec.optimizer_sharding == "zero1"
     assert express(later, {"optimizer sharding": "none"}).spec.optimizer_sharding == "none"
     assert express(run(framework="Megatron-LM")).spec.optimizer_sharding == "none"
+
+
+@pytest.mark.parametrize(("words", "sharding"), [("distributed", "zero1"), ("no distributed", "none")])
+def test_a_run_may_say_whether_replicas_share_out_the_optimizer(words: str, sharding: str) -> None:
+    for device in ("A100-80GB", "H100-80GB"):
+        made = express(run(framework=f"Megatron-LM, {words} optimizer", device=device))
+        assert made.spec.optimizer_sharding == sharding
+        assert "optimizer sharding" not in assumed(made)
+
+
+def test_gradients_that_are_reduced_after_the_last_backward_take_longer() -> None:
+    said = {"framework": "Megatron-LM, no overlapped reduction", "precision": "bf16"}
+    alone = express(run(**said))
+    beside = express(run(**said | {"framework": "Megatron-LM, overlapped reduction"}))
+    # Megatron-LM has the argument since 2023: the generation follows, on any device.
+    assert (alone.spec.framework, beside.spec.framework) == ("megatron", "megatron")
+    assert "generation of Megatron-LM" not in assumed(alone)
+    predictor = Predictor(HostServices(Host()))
+    assert predictor.seconds(alone) > predictor.seconds(beside)
+    reduced = predictor.problem(alone).regime.step, predictor.problem(beside).regime.step
+    assert [step and step.reduce_overlap for step in reduced] == [0.0, 0.8]
 
 
 @pytest.mark.parametrize(
@@ -242,6 +274,9 @@ def test_torchtitan_runs_eager_code_where_nobody_says_that_it_is_compiled(precis
         ({"framework": "Megatron-Bridge 25.11", "device": "H100-80GB", "tp": "1", "dp": "4"}, False, False),
         ({"framework": "Megatron-LM", "device": "H100-80GB"}, True, True),
         ({"framework": "Megatron-LM"}, False, False),
+        ({"framework": "Megatron-LM", "device": "H100-80GB", "precision": "bf16+no asyncTP"}, False, False),
+        ({"framework": "Megatron-LM", "device": "H100-80GB", "precision": "bf16+asyncTP"}, True, False),
+        ({"framework": "torchtitan", "precision": "bf16+compile+no asyncTP"}, False, False),
         ({"framework": "Megatron-Bridge", "recompute": "full + no sequence parallel"}, False, False),
     ],
 )

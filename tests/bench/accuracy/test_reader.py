@@ -1,9 +1,10 @@
 """A table of runs is read with its marks, and every error names its row and column."""
 
 import pytest
+from msgspec.structs import replace
 
 from pipebench.bench.accuracy.reader import parse_runs, read_runs
-from pipebench.bench.accuracy.run import COLUMNS, COUNTS, FIGURES, REQUIRED
+from pipebench.bench.accuracy.run import COLUMNS, COUNTS, FIGURES, OPTIONAL, REQUIRED
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.limits import LARGEST_RUNS_BYTES, MOST_LETTERS, MOST_RUNS
 from tests.bench.accuracy.tables import SMALL, run, table
@@ -28,6 +29,18 @@ def test_values_have_their_types_and_empty_ones_are_none() -> None:
     assert made.vpp is None
     assert made.measured_memory_bytes == 30 * 2**30
     assert run().measured_memory_bytes is None
+
+
+def test_two_columns_may_be_left_out() -> None:
+    assert OPTIONAL == ("ffn", "kv_heads")
+    there = SMALL | {"ffn": "4096", "kv_heads": "4?"}
+    (made,) = parse_runs(table(there, columns=("kv_heads", *COLUMNS, "ffn")), "runs.csv")
+    assert (made.ffn, made.kv_heads, made.inferred) == (4096, 4, ("kv_heads",))
+    (one,) = parse_runs(table(there | {"kv_heads": ""}, columns=(*COLUMNS, *OPTIONAL)), "runs.csv")
+    assert (one.ffn, one.kv_heads) == (4096, None)
+    assert run() == replace(one, ffn=None)
+    with pytest.raises(PipebenchError, match=r"row 2, column ffn: '0' is not a whole number from 1"):
+        parse_runs(table(there | {"ffn": "0"}, columns=(*COLUMNS, *OPTIONAL)), "runs.csv")
 
 
 def test_a_mark_of_inference_is_no_part_of_the_value() -> None:
