@@ -2,27 +2,38 @@
 
 Read are the dump of arguments (lines `  name ....... value` between `arguments` and `end of arguments`) and the
 iteration lines (`iteration  10/ 100 | … | elapsed time per iteration (ms): 5243.1 | …`), as megatron/training
-prints them. Lines may carry a prefix, such as a rank or a time.
+prints them. Lines may carry a prefix, such as a rank or a time. An argument that changes the time is in the run,
+or the log is refused at its line.
 """
 
 import re
 import statistics
 
-from pipebench.bench.accuracy.framework import SPLITS_SEQUENCES
+from pipebench.bench.accuracy.framework import DISTRIBUTED_OPTIMIZER, OVERLAPPED_REDUCTION, SPLITS_SEQUENCES
 from pipebench.bench.accuracy.run import Run
 from pipebench.defaults import INTERLEAVED, ONE_F_ONE_B
 from pipebench.documents.printable import one_line
 from pipebench.domain.errors import PipebenchError
-from pipebench.domain.limits import MOST_COUNT, MOST_LETTERS, MOST_SECONDS
+from pipebench.domain.limits import MOST_COUNT, MOST_LAYERS, MOST_LETTERS, MOST_SECONDS
+from pipebench.formats.frameworks.megatron import check_layout, parse_layout
 
 WARM_UP = 2
 """Iteration lines that are dropped at the start, where at least as many are left."""
 _ARGUMENTS, _END = "- arguments -", "- end of arguments -"
-_ARGUMENT = re.compile(r"(?:^|\s)([A-Za-z_][A-Za-z0-9_]{0,63}) \.+ (.{0,1000})$")
+_ARGUMENT = re.compile(r"(?:^|\s)([A-Za-z_][A-Za-z0-9_]{0,63}) \.+ (.{0,10000})$")
 _ITERATION = re.compile(
     r"\biteration +(\d{1,12})/ *\d{1,12} \|.{0,400}?elapsed time per iteration \(ms\): ([0-9.]{1,20})"
 )
 _DEEPSPEED = "deepspeed"
+_OFF = ("None", "False", "0")
+_OTHER_MODELS = {
+    "num_experts": "mixture-of-experts",
+    "multi_latent_attention": "latent-attention",
+    "mtp_num_layers": "multi-token-prediction",
+}
+"""Arguments that make a model neither a GPT nor a Llama, and what it then is."""
+_OWN_FSDP, _WHOLE = ("use_custom_fsdp", "use_megatron_fsdp"), "optim_grads_params"
+"""Flags of Megatron-LM's own fully sharded data parallelism, and its strategy that shares out everything."""
 
 
 def is_megatron_log(data: bytes) -> bool:
@@ -39,22 +50,15 @@ def megatron_run(text: str, source: str, device: str) -> Run:
     arguments = _Arguments(text, source)
     times_ms = _iteration_times_ms(text, source)
     kept = times_ms[WARM_UP:] if len(times_ms) >= 2 * WARM_UP else times_ms[-1:]
-    said = arguments.text("framework", "")
-    deepspeed = arguments.flag("deepspeed") or _DEEPSPEED in said
-    llama = arguments.flag("swiglu")
-    heads, groups = arguments.count("num_attention_heads"), arguments.count("num_query_groups", 1)
-    if arguments.flag("group_query_attention") and groups != heads and not llama:
-        raise arguments.error("num_query_groups", "grouped queries of a model that the suite does not know")
-    hidden = arguments.count("hidden_size")
-    ffn = arguments.count("ffn_hidden_size", 4 * hidden)
-    if not llama and ffn != 4 * hidden:
-        raise arguments.error("ffn_hidden_size", f"{ffn}, a GPT's is taken as four times its width")
+    layers, hidden, heads = map(arguments.count, ("num_layers", "hidden_size", "num_attention_heads"))
+    pipeline = arguments.count("pipeline_model_parallel_size", 1)
     virtual = arguments.count("virtual_pipeline_model_parallel_size", 1)
-    stages = arguments.count("pipeline_model_parallel_size", 1)
+    by_stage = _layers_by_stage(arguments, layers, pipeline, virtual)
+    virtual = len(by_stage) // pipeline if by_stage else virtual
     return Run(
         id=source[-MOST_LETTERS:],
-        model="llama" if llama else "gpt",
-        layers=arguments.count("num_layers"),
+        model=_model(arguments, hidden, heads),
+        layers=layers,
         hidden=hidden,
         heads=heads,
         seq=arguments.count("seq_length"),
@@ -62,29 +66,128 @@ def megatron_run(text: str, source: str, device: str) -> Run:
         gpus=arguments.count("world_size"),
         device=device,
         tp=arguments.count("tensor_model_parallel_size", 1),
-        pp=stages,
+        pp=pipeline,
         dp=arguments.count("data_parallel_size", 0) or None,
         cp=arguments.count("context_parallel_size", 1),
         ep=arguments.count("expert_model_parallel_size", 1),
         vpp=virtual if virtual > 1 else None,
         mbs=arguments.count("micro_batch_size"),
         gbs=arguments.count("global_batch_size"),
+        partition="-".join(map(str, by_stage)),
         schedule=INTERLEAVED if virtual > 1 else ONE_F_ONE_B,
-        recompute=_recompute(arguments),
-        precision="bf16" if arguments.flag("bf16") else "fp16" if arguments.flag("fp16") else "fp32",
-        framework="Megatron-DeepSpeed" if deepspeed else "Megatron-LM",
+        recompute=_recompute(arguments, max(by_stage, default=layers // (pipeline * virtual))),
+        precision=_precision(arguments),
+        framework=_framework(arguments),
         iter_s=statistics.median(kept) / 1e3,
         source=one_line(source),
         how_read=f"Megatron-LM log: median of {len(kept)} iteration lines, {len(times_ms) - len(kept)} dropped",
+        ffn=arguments.count("ffn_hidden_size", 4 * hidden),
+        kv_heads=arguments.count("num_query_groups") if arguments.flag("group_query_attention") else heads,
     )
 
 
-def _recompute(arguments: "_Arguments") -> str:
+def _model(arguments: "_Arguments", hidden: int, heads: int) -> str:
+    """A name that says the architecture; one that no architecture has for a model that is priced as none."""
+    for name, model in _OTHER_MODELS.items():
+        if arguments.text(name, "None") not in _OFF:
+            return model
+    if heads * arguments.count("kv_channels", hidden // heads) != hidden:
+        return "heads-of-another-width"
+    return "llama" if arguments.flag("swiglu") else "gpt"
+
+
+def _layers_by_stage(arguments: "_Arguments", layers: int, pipeline: int, virtual: int) -> list[int]:
+    """Layers of each stage, in the order of execution, by the layout or by the ends that are said; empty where
+    layers go evenly into stages.
+    """
+    name = "pipeline_model_parallel_layout"
+    layout = arguments.text(name, "None")
+    if layout != "None":
+        try:
+            stages = parse_layout(layout)
+            check_layout(stages, pipeline, layers)
+        except PipebenchError as error:
+            raise arguments.error(name, error.message) from None
+        return [stage.count("t") for stage in stages]
+    if pipeline * virtual > MOST_LAYERS:
+        raise arguments.error("pipeline_model_parallel_size", f"more than {MOST_LAYERS} stages")
+    first, last = (arguments.count(f"decoder_{end}_pipeline_num_layers", 0) for end in ("first", "last"))
+    if first or last:
+        between = pipeline - bool(first) - bool(last)
+        each = (layers - first - last) // max(1, between)
+        ranks = [first or each, *[each] * (pipeline - 2), last or each][:pipeline]
+        if sum(ranks) != layers or any(count % virtual or count < 1 for count in ranks):
+            raise arguments.error(
+                f"decoder_{'first' if first else 'last'}_pipeline_num_layers",
+                f"{layers} layers do not go evenly into the other stages",
+            )
+        return [count // virtual for count in ranks] * virtual
+    embedding, loss = (arguments.flag(f"account_for_{end}_in_pipeline_split") for end in ("embedding", "loss"))
+    if not embedding and not loss:
+        return []
+    found = [(layers + embedding + loss) // (pipeline * virtual)] * (pipeline * virtual)
+    found[0] -= embedding
+    found[-1] -= loss
+    return found
+
+
+def _recompute(arguments: "_Arguments", layers: int) -> str:
+    """layers: of the largest stage."""
     kind = arguments.text("recompute_granularity", "None")
     if kind == "None":
         kind = "full" if arguments.flag("checkpoint_activations") else "none"
+    if kind == "full":
+        kind = _full_recompute(arguments, layers)
+    parts = re.findall(r"\w+", arguments.text("recompute_modules", "core_attn"))
+    if kind == "selective" and parts not in (["core_attn"], ["None"]):
+        raise arguments.unpriced(
+            "recompute_modules", "more runs again than the core of attention, which is not priced"
+        )
     split = SPLITS_SEQUENCES if arguments.flag("sequence_parallel") else f"no {SPLITS_SEQUENCES}"
     return f"{kind} + {split}"
+
+
+def _full_recompute(arguments: "_Arguments", layers: int) -> str:
+    """Each layer by itself, or all of a stage together. Raises PipebenchError where some layers do not run again,
+    and for groups of another size.
+    """
+    name = "recompute_num_layers"
+    count = arguments.count(name, 1)
+    if arguments.text("recompute_method", "None") == "block":
+        if count < layers:
+            raise arguments.unpriced(
+                name, f"{count} of the {layers} layers of a stage run again, and only all or none are priced"
+            )
+        return "full"
+    if 1 < count < layers:
+        raise arguments.unpriced(name, f"groups of {count} layers run again together, which is not priced")
+    return "full" if count == 1 else "stage"
+
+
+def _precision(arguments: "_Arguments") -> str:
+    """Of the layers' products, and whether they run beside the collectives of tensor parallelism."""
+    narrow = [name for name in ("fp4", "fp8") if arguments.text(name, "None") not in _OFF]
+    narrow += ["fp8"] if arguments.flag("fp8_hybrid") or arguments.flag("fp8_e4m3") else []
+    wide = "bf16" if arguments.flag("bf16") else "fp16" if arguments.flag("fp16") else "fp32"
+    return "+".join([narrow[0] if narrow else wide, *arguments.said("tp_comm_overlap", "asyncTP")])
+
+
+def _framework(arguments: "_Arguments") -> str:
+    """Its name, and how replicas share out and reduce, where the log says it of Megatron-LM."""
+    if arguments.flag("deepspeed") or _DEEPSPEED in arguments.text("framework", ""):
+        return "Megatron-DeepSpeed"
+    own = next(filter(arguments.flag, _OWN_FSDP), "")
+    strategy = arguments.text("data_parallel_sharding_strategy", "no_shard")
+    if own and strategy != _WHOLE:
+        raise arguments.unpriced(own, f"its strategy {one_line(strategy[:40])} is not priced, {_WHOLE} is")
+    return ", ".join(
+        [
+            "Megatron-LM",
+            *(["FSDP"] if own or arguments.flag("use_torch_fsdp2") else []),
+            *arguments.said("use_distributed_optimizer", DISTRIBUTED_OPTIMIZER),
+            *arguments.said("overlap_grad_reduce", OVERLAPPED_REDUCTION),
+        ]
+    )
 
 
 def _iteration_times_ms(text: str, source: str) -> list[float]:
@@ -134,6 +237,10 @@ class _Arguments:
         """Whether the argument is there and True."""
         return self.text(name, "False") == "True"
 
+    def said(self, name: str, words: str) -> list[str]:
+        """The words of a setting, with `no` before them where its argument is not True; none without it."""
+        return [words if self.flag(name) else f"no {words}"] if name in self._found else []
+
     def count(self, name: str, usual: int | None = None) -> int:
         """A whole number. usual: where it is not there, or None. Raises PipebenchError with the line."""
         said = self.text(name, "None")
@@ -145,7 +252,11 @@ class _Arguments:
             raise self.error(name, f"{one_line(repr(said[:40]))} is not a whole number from 1 to {MOST_COUNT}")
         return int(said)
 
-    def error(self, name: str, why: str) -> PipebenchError:
+    def unpriced(self, name: str, why: str) -> PipebenchError:
+        """An argument that changes the time in a way that no problem of the suite says."""
+        return self.error(name, why, "leave this log out: no prediction is of its run")
+
+    def error(self, name: str, why: str, remedy: str = "") -> PipebenchError:
         """What is wrong with an argument, with its line."""
         line = self._found[name][0] if name in self._found else 0
-        return PipebenchError(f"{self._source}: line {line}: {name}: {why}")
+        return PipebenchError(f"{self._source}: line {line}: {name}: {why}", remedy)

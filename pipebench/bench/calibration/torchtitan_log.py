@@ -23,8 +23,19 @@ WARM_UP = 1
 _CONFIG = "Running with configs: "
 _COLOUR = re.compile(r"\x1b\[[0-9;]{0,16}m")
 _STEP = re.compile(r"(?<!validate )step: +(\d{1,12}) .{0,400}?\btps: ([0-9,]{1,20})")
-_MESH = re.compile(r"Building \d+-D device mesh with \[([^\]]{0,200})\], \[([0-9, ]{0,200})\]")
-"""Names and degrees of the mesh."""
+_ACTIVE_MESH = re.compile(r"Building \d+-D device mesh with \[([^\]]{0,200})\], \[([0-9, ]{0,200})\]")
+"""Names and degrees of the mesh until 2025: those above 1."""
+_MESH = re.compile(r"Building device mesh with parallelism: ([a-z_]+=\d{1,6}(?:, [a-z_]+=\d{1,6}){0,20})")
+"""All names and degrees, as they are printed since."""
+_DEGREES = {
+    "tp": "tensor_parallel_degree",
+    "pp": "pipeline_parallel_degree",
+    "cp": "context_parallel_degree",
+    "ep": "expert_parallel_degree",
+    "dp_replicate": "data_parallel_replicate_degree",
+    "dp_shard": "data_parallel_shard_degree",
+}
+"""What the configuration calls the degrees of the mesh."""
 
 
 def is_torchtitan_log(data: bytes) -> bool:
@@ -40,22 +51,17 @@ def torchtitan_run(text: str, source: str, device: str) -> Run:
     """
     text = _COLOUR.sub("", text)
     config = _Config(text, source)
-    tp, pp, cp = (config.degree(f"{name}_parallel_degree") for name in ("tensor", "pipeline", "context"))
-    replicas = config.degree("data_parallel_replicate_degree")
-    shards = config.shards(text)
+    tp, pp, cp, replicas, shards = map(config.degree, ("tp", "pp", "cp", "dp_replicate", "dp_shard"))
     gpus = tp * pp * cp * replicas * shards
-    each, sequence = config.count("training", "local_batch_size"), config.count("training", "seq_len")
-    said = config.number("training", "global_batch_size", -1)
-    samples = said if said > 0 else each * replicas * shards
+    sequence, each, samples = config.batches(pp, replicas * shards)
     rate = statistics.median(_rates(text, source))
     seconds = samples * sequence / (rate * gpus)
     if not 0 < seconds <= MOST_SECONDS:
         raise PipebenchError(f"{source}: its throughput of {rate:g} tokens a second gives no time of an iteration")
-    inner = config.number("parallelism", "pipeline_parallel_microbatch_size", 1)
     schedule = config.text("parallelism", "pipeline_parallel_schedule", ONE_F_ONE_B).lower()
     return Run(
         id=source[-MOST_LETTERS:],
-        model=plain_name(f"{config.text('model', 'name', '')}-{config.text('model', 'flavor', '')}"),
+        model=config.model(),
         seq=sequence,
         gpus=gpus,
         device=device,
@@ -63,7 +69,8 @@ def torchtitan_run(text: str, source: str, device: str) -> Run:
         pp=pp,
         dp=replicas * shards,
         cp=cp,
-        mbs=inner if pp > 1 else each,
+        ep=config.degree("ep"),
+        mbs=each,
         gbs=samples,
         schedule={"interleaved1f1b": INTERLEAVED, "zbvzerobubble": IN_A_V}.get(schedule, schedule),
         recompute=_recompute(config),
@@ -99,11 +106,23 @@ def _rates(text: str, source: str) -> list[float]:
     return listed[WARM_UP:] or listed
 
 
+def _mesh(text: str) -> dict[str, int] | None:
+    """Degrees by their names; None where no line says them."""
+    listed, active = _MESH.search(text), _ACTIVE_MESH.search(text)
+    if listed is not None:
+        return {name: int(size) for name, size in re.findall(r"(\w+)=(\d+)", listed[1])}
+    if active is None:
+        return None
+    sizes = map(int, re.findall(r"\d{1,6}", active[2]))
+    return dict(zip(re.findall(r"\w+", active[1]), sizes, strict=False))
+
+
 class _Config:
     """The configuration that a log prints."""
 
     def __init__(self, text: str, source: str) -> None:
         self._source = source
+        self._mesh = _mesh(text)
         start = text.find(_CONFIG)
         if start < 0:
             raise PipebenchError(
@@ -144,9 +163,51 @@ class _Config:
             raise self._error(section, name, "it is not said")
         return found
 
-    def degree(self, name: str) -> int:
-        """A degree of parallelism, 1 where it is not said."""
-        return max(1, self.number("parallelism", name, 1))
+    def degree(self, axis: str) -> int:
+        """A degree of parallelism; where the configuration leaves it open, as the mesh says, else 1.
+
+        Raises PipebenchError where neither says the shards: the number of devices follows from them.
+        """
+        name = _DEGREES[axis]
+        found = self.number("parallelism", name, -1)
+        if found > 0:
+            return found
+        if self._mesh is None and axis == "dp_shard":
+            raise self._error(
+                "parallelism",
+                name,
+                "it is left open, and no line of the log says the device mesh",
+                "keep the line `Building device mesh with parallelism: …`, or say the degree in the configuration",
+            )
+        return max(1, (self._mesh or {}).get(axis, 1))
+
+    def model(self) -> str:
+        """The name of the model; its part of the configuration is called `model_spec` since 2026."""
+        part = "model" if self._of("model", "name") is not None else "model_spec"
+        return plain_name(f"{self.text(part, 'name', '')}-{self.text(part, 'flavor', '')}")
+
+    def batches(self, pipeline: int, replicas: int) -> tuple[int, int, int]:
+        """Tokens of a sample, samples of a replica's micro-batch, and of the mini-batch: said in samples, or in
+        tokens since 2026.
+        """
+        tokens, whole = "num_tokens_per_microbatch_per_dp_rank", "num_tokens_per_train_step"
+        if self._of("training", tokens) is None:
+            sequence, local = self.count("training", "seq_len"), self.count("training", "local_batch_size")
+            inner = self.number("parallelism", "pipeline_parallel_microbatch_size", 1)
+            said = self.number("training", "global_batch_size", -1)
+            return sequence, inner if pipeline > 1 else local, said if said > 0 else local * replicas
+        sequence = self.count("training", "max_context_length")
+        each = self._samples(tokens, sequence)
+        if self.number("training", whole, -1) > 0:
+            return sequence, each, self._samples(whole, sequence)
+        rounds = self.number("parallelism", "num_pp_microbatches", 1) if pipeline > 1 else 1
+        return sequence, each, each * rounds * replicas
+
+    def _samples(self, name: str, sequence: int) -> int:
+        tokens = self.count("training", name)
+        if tokens % sequence:
+            raise self._error("training", name, f"{tokens} tokens are no whole samples of {sequence}")
+        return tokens // sequence
 
     def compiles_layers(self) -> bool:
         """Whether torch.compile makes the layers' kernels (`compile.enable`, once `training.compile`)."""
@@ -155,15 +216,5 @@ class _Config:
         parts = self._of("compile", "components")
         return self._of("compile", "enable") is True and (not isinstance(parts, list) or "model" in parts)
 
-    def shards(self, text: str) -> int:
-        """Ranks over which weights are sharded; where the configuration leaves it open, as the mesh says."""
-        found = self.number("parallelism", "data_parallel_shard_degree", -1)
-        if found > 0:
-            return found
-        mesh = _MESH.search(text)
-        names = re.findall(r"\w+", mesh[1]) if mesh else []
-        sizes = re.findall(r"\d{1,6}", mesh[2]) if mesh else []
-        return int(dict(zip(names, sizes, strict=False)).get("dp_shard", "1"))
-
-    def _error(self, section: str, name: str, why: str) -> PipebenchError:
-        return PipebenchError(f"{self._source}: line {self._line}: {section}.{name}: {why}")
+    def _error(self, section: str, name: str, why: str, remedy: str = "") -> PipebenchError:
+        return PipebenchError(f"{self._source}: line {self._line}: {section}.{name}: {why}", remedy)

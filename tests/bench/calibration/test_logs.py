@@ -1,9 +1,11 @@
 """Logs of frameworks as runs: medians, degrees, and what is refused with its place."""
 
+import re
 from pathlib import Path
 
 import pytest
 
+from pipebench.bench.accuracy.assumptions import NotExpressed
 from pipebench.bench.accuracy.expression import express
 from pipebench.bench.accuracy.run import Run
 from pipebench.bench.calibration.sources import measured_runs
@@ -50,6 +52,172 @@ def test_options_of_megatron(read) -> None:  # type: ignore[no-untyped-def]
     )
 
 
+LLAMA = {"swiglu": True, "ffn_hidden_size": 3584, "group_query_attention": True, "num_query_groups": 4}
+
+
+def test_a_llama_of_any_size_is_a_run(read) -> None:  # type: ignore[no-untyped-def]
+    run = read(megatron(**LLAMA))
+    assert (run.model, run.ffn, run.kv_heads) == ("llama", 3584, 4)
+    model = express(run).spec.model
+    assert model is not None
+    assert "architecture=llama,layers=4,hidden=1024,heads=16,kv_heads=4,ffn=3584," in model
+    whole = read(megatron(**LLAMA | {"group_query_attention": False, "num_query_groups": 1}))
+    assert whole.kv_heads == 16
+    gpt = express(read(megatron(ffn_hidden_size=5120))).spec.model
+    assert gpt is not None
+    assert "architecture=gpt2" in gpt
+    assert "ffn=5120" in gpt
+
+
+@pytest.mark.parametrize(
+    ("said", "model"),
+    [
+        ({"num_experts": 8}, "mixture-of-experts"),
+        ({"multi_latent_attention": True}, "latent-attention"),
+        ({"mtp_num_layers": 1}, "multi-token-prediction"),
+        ({"kv_channels": 128}, "heads-of-another-width"),
+        ({"num_experts": None, "multi_latent_attention": False, "mtp_num_layers": None, "kv_channels": 64}, "gpt"),
+    ],
+)
+def test_a_model_that_is_priced_as_no_other_is_no_gpt(read, said: dict[str, object], model: str) -> None:  # type: ignore[no-untyped-def]
+    run = read(megatron(**said))
+    assert run.model == model
+    if model != "gpt":
+        with pytest.raises(NotExpressed, match="an architecture that the suite does not know"):
+            express(run)
+
+
+SAID = "Megatron-LM, distributed optimizer, overlapped reduction"
+
+
+@pytest.mark.parametrize(
+    ("said", "precision", "framework"),
+    [
+        ({"fp8": "hybrid"}, "fp8", "Megatron-LM"),
+        ({"fp8": None, "fp4": None, "fp8_hybrid": False}, "bf16", "Megatron-LM"),
+        ({"fp8_e4m3": True}, "fp8", "Megatron-LM"),
+        ({"fp4": "e2m1"}, "fp4", "Megatron-LM"),
+        ({"tp_comm_overlap": True}, "bf16+asyncTP", "Megatron-LM"),
+        ({"tp_comm_overlap": False}, "bf16+no asyncTP", "Megatron-LM"),
+        ({"use_distributed_optimizer": True, "overlap_grad_reduce": True}, "bf16", SAID),
+        ({"use_distributed_optimizer": False}, "bf16", "Megatron-LM, no distributed optimizer"),
+        ({"overlap_grad_reduce": False}, "bf16", "Megatron-LM, no overlapped reduction"),
+        ({"use_torch_fsdp2": True}, "bf16", "Megatron-LM, FSDP"),
+        (
+            {"use_megatron_fsdp": True, "data_parallel_sharding_strategy": "optim_grads_params"},
+            "bf16",
+            "Megatron-LM, FSDP",
+        ),
+        ({"deepspeed": True, "use_distributed_optimizer": False}, "bf16", "Megatron-DeepSpeed"),
+    ],
+)
+def test_what_changes_the_time_is_in_the_run(  # type: ignore[no-untyped-def]
+    read, said: dict[str, object], precision: str, framework: str
+) -> None:
+    run = read(megatron(**said))
+    assert (run.precision, run.framework) == (precision, framework)
+
+
+def test_what_a_megatron_log_says_is_not_assumed(read) -> None:  # type: ignore[no-untyped-def]
+    said = dict.fromkeys(("tp_comm_overlap", "use_distributed_optimizer", "overlap_grad_reduce"), False)
+    plain = express(read(megatron(**said), "H100-SXM5-80GB"))
+    assert plain.assumptions == ()
+    assert (plain.spec.framework, plain.spec.optimizer_sharding, plain.reduces_last) == ("megatron", "none", True)
+    assert "tensor_overlap" not in plain.spec.profiler
+    other = express(read(megatron(**dict.fromkeys(said, True), fp8="hybrid"), "H100-SXM5-80GB"))
+    assert other.assumptions == ()
+    assert (other.spec.optimizer_sharding, other.reduces_last) == ("zero1", False)
+    assert "products=fp8" in other.spec.profiler
+    assert "tensor_overlap=on" in other.spec.profiler
+    open_log = express(read(megatron(), "H100-SXM5-80GB"))
+    assert {each.field for each in open_log.assumptions} == {
+        "generation of Megatron-LM",
+        "optimizer sharding",
+        "tensor-parallel overlap",
+    }
+
+
+@pytest.mark.parametrize(
+    ("said", "recompute"),
+    [
+        ({"recompute_method": "uniform", "recompute_num_layers": 1}, "full"),
+        ({"recompute_method": "block", "recompute_num_layers": 2}, "full"),
+        ({"recompute_method": "uniform", "recompute_num_layers": 2}, "stage"),
+        ({"recompute_granularity": "selective", "recompute_modules": ["core_attn"]}, "selective"),
+        ({"recompute_granularity": "selective", "recompute_modules": None}, "selective"),
+    ],
+)
+def test_all_of_a_stage_or_each_layer_runs_again(read, said: dict[str, object], recompute: str) -> None:  # type: ignore[no-untyped-def]
+    run = read(megatron(**{"recompute_granularity": "full"} | said))
+    assert run.recompute == f"{recompute} + sequence parallel"
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (
+            {"recompute_granularity": "full", "recompute_method": "block", "recompute_num_layers": 1},
+            r"line 15: recompute_num_layers: 1 of the 2 layers of a stage run again.*leave this log out",
+        ),
+        (
+            {"num_layers": 8, "recompute_granularity": "full", "recompute_num_layers": 2},
+            r"line 14: recompute_num_layers: groups of 2 layers run again together",
+        ),
+        (
+            {"recompute_granularity": "selective", "recompute_modules": ["core_attn", "mlp"]},
+            "line 14: recompute_modules: more runs again than the core of attention",
+        ),
+        (
+            {"use_custom_fsdp": True, "data_parallel_sharding_strategy": "optim"},
+            "line 18: use_custom_fsdp: its strategy optim is not priced, optim_grads_params is",
+        ),
+        ({"decoder_first_pipeline_num_layers": 5}, "decoder_first_pipeline_num_layers: 4 layers do not go evenly"),
+        ({"pipeline_model_parallel_layout": "Ett|tL"}, "the layout has 3 decoder layers, the model 4"),
+        ({"pipeline_model_parallel_layout": "[['decoder']]"}, "pipeline_model_parallel_layout: layout"),
+        ({"pipeline_model_parallel_size": 10**9}, "pipeline_model_parallel_size: more than 2000 stages"),
+    ],
+)
+def test_what_no_problem_says_is_refused_at_its_line(read, said: dict[str, object], words: str) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(PipebenchError) as error:
+        read(megatron(**said))
+    assert re.search(words, str(error.value)), error.value
+
+
+@pytest.mark.parametrize(
+    ("said", "partition", "virtual"),
+    [
+        ({}, "", None),
+        ({"pipeline_model_parallel_layout": "Ettt|tL"}, "3-1", None),
+        ({"pipeline_model_parallel_layout": "Et|t|t|tL"}, "1-1-1-1", 2),
+        ({"decoder_first_pipeline_num_layers": 1}, "1-3", None),
+        ({"decoder_last_pipeline_num_layers": 1}, "3-1", None),
+        (
+            {"num_layers": 8, "pipeline_model_parallel_size": 4, "tensor_model_parallel_size": 1}
+            | {"decoder_first_pipeline_num_layers": 1, "decoder_last_pipeline_num_layers": 1},
+            "1-3-3-1",
+            None,
+        ),
+        (
+            {"num_layers": 6, "decoder_first_pipeline_num_layers": 2, "virtual_pipeline_model_parallel_size": 2},
+            "1-2-1-2",
+            2,
+        ),
+        (
+            {"num_layers": 6, "account_for_embedding_in_pipeline_split": True}
+            | {"account_for_loss_in_pipeline_split": True, "virtual_pipeline_model_parallel_size": 2},
+            "1-2-2-1",
+            2,
+        ),
+    ],
+)
+def test_layers_are_cut_as_the_log_says(  # type: ignore[no-untyped-def]
+    read, said: dict[str, object], partition: str, virtual: int | None
+) -> None:
+    run = read(megatron(**said))
+    assert (run.partition, run.vpp) == (partition, virtual)
+    assert express(run).layers_by_stage == tuple(map(int, (partition or "2-2").split("-")))
+
+
 def test_a_line_may_start_with_its_rank_and_an_iteration_counts_once(read) -> None:  # type: ignore[no-untyped-def]
     text = "\n".join(f"7: {line}" for line in megatron().splitlines())
     assert read(text).iter_s == read(megatron()).iter_s
@@ -68,7 +236,6 @@ def test_of_a_short_log_the_last_iteration_counts(read) -> None:  # type: ignore
         (megatron(num_layers=...), "the arguments do not say num_layers"),
         (megatron(num_layers="four"), r"line 10: num_layers: 'four' is not a whole number"),
         (megatron(world_size=10**30), r"line 18: world_size: "),
-        (megatron(ffn_hidden_size=5000), r"ffn_hidden_size: 5000, a GPT's is taken as"),
         (megatron().replace("(ms): 99.0", "(ms): 0.0"), r"line 24: '0.0' is not a time"),
     ],
 )
@@ -116,6 +283,48 @@ def test_shards_come_from_the_mesh_where_the_configuration_leaves_them_open(read
     run = read(torchtitan(config=config, mesh=mesh))
     assert (run.gpus, run.dp, run.gbs, run.framework) == (8, 4, 16, "torchtitan, FSDP=4")
     assert express(run).spec.optimizer_sharding == "zero3"
+
+
+OPEN = TITAN | {"parallelism": {"data_parallel_shard_degree": -1, "tensor_parallel_degree": 2}}
+
+
+def test_the_mesh_that_torchtitan_prints_now(read) -> None:  # type: ignore[no-untyped-def]
+    mesh = "Building device mesh with parallelism: pp=1, dp_replicate=1, dp_shard=4, cp=1, tp=2, ep=1, etp=1"
+    run = read(torchtitan(config=OPEN, mesh=mesh))
+    assert (run.gpus, run.tp, run.dp, run.gbs, run.framework) == (8, 2, 4, 16, "torchtitan, FSDP=4")
+    assert run.iter_s == pytest.approx(16 * 8192 / (1024 * 8))
+    alone = read(torchtitan(config=OPEN, mesh="Building 1-D device mesh with ['tp'], [2]"))
+    assert (alone.gpus, alone.dp) == (2, 1)
+    unsaid = TITAN | {"parallelism": {"data_parallel_shard_degree": -1}}
+    assert read(torchtitan(config=unsaid, mesh=mesh.replace("ep=1", "ep=4"))).tp == 2
+    assert read(torchtitan(config=unsaid, mesh=mesh.replace("ep=1", "ep=4"))).ep == 4
+
+
+def test_a_torchtitan_log_without_its_mesh_has_no_number_of_devices(read) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(PipebenchError) as error:
+        read(torchtitan(config=OPEN))
+    assert "line 1: parallelism.data_parallel_shard_degree: it is left open, and no line" in error.value.message
+    assert error.value.hint is not None
+    assert "keep the line `Building device mesh with parallelism" in error.value.hint
+
+
+@pytest.mark.parametrize(
+    ("whole", "stages", "sizes"),
+    [(-1, 1, (8192, 2, 8)), (16 * 8192, 1, (8192, 2, 16)), (-1, 2, (8192, 2, 24)), (32 * 8192, 2, (8192, 2, 32))],
+)
+def test_batches_may_be_said_in_tokens(read, whole: int, stages: int, sizes: tuple[int, int, int]) -> None:  # type: ignore[no-untyped-def]
+    tokens = {"num_tokens_per_microbatch_per_dp_rank": 2 * 8192, "num_tokens_per_train_step": whole}
+    config = {
+        "model_spec": {"name": "llama3", "flavor": "8B"},
+        "training": tokens | {"max_context_length": 8192},
+        "parallelism": {"data_parallel_shard_degree": 4, "pipeline_parallel_degree": stages}
+        | {"num_pp_microbatches": 3},
+    }
+    run = read(torchtitan(config=config))
+    assert (run.seq, run.mbs, run.gbs, run.model) == (*sizes, "llama3-8b")
+    config["training"] |= {"max_context_length": 5000}
+    with pytest.raises(PipebenchError, match="16384 tokens are no whole samples of 5000"):
+        read(torchtitan(config=config))
 
 
 @pytest.mark.parametrize(("said", "recompute"), [({}, "selective"), ({"selective_ac_option": "2"}, "unknown")])
