@@ -54,8 +54,14 @@ def test_the_words_of_parts_that_cannot_explain_it(pipebench: CommandLine, store
     assert kept.measured_throughput == 1.6
 
 
-def test_a_log_of_torchtitan(pipebench: CommandLine, store: str, tmp_path: Path) -> None:
+LLAMA = {"swiglu": True, "ffn_hidden_size": 3584, "group_query_attention": True, "num_query_groups": 4}
+
+
+def test_a_log_of_torchtitan(pipebench: CommandLine, tmp_path: Path) -> None:
+    store = store_of_logged_run(tmp_path / "results", **LLAMA)
     config = TITAN | {
+        "model": {"name": "llama3", "flavor": "debugmodel"},
+        "activation_checkpoint": {"mode": "none"},
         "training": {"local_batch_size": 8, "global_batch_size": 16, "seq_len": 512},
         "parallelism": TITAN["parallelism"]
         | {
@@ -70,6 +76,10 @@ def test_a_log_of_torchtitan(pipebench: CommandLine, store: str, tmp_path: Path)
     assert told["measured_s"] == pytest.approx(16 * 512 / (5120 * 8))
     assert told["source"] == "median throughput of the steps of a torchtitan log"
     assert told["explanation"]["parts"]
+    log.write_text(torchtitan([300, 5120], config | {"model": TITAN["model"], "activation_checkpoint": {}}))
+    done = pipebench("attach", store, str(log))
+    assert done.code == 2
+    assert "layers 32, the plan has 4; width 4096, the plan has 1024; heads 32, the plan has 16" in done.err
 
 
 def test_the_log_of_another_run(pipebench: CommandLine, store: str, tmp_path: Path) -> None:
@@ -91,6 +101,59 @@ def test_the_log_of_another_run(pipebench: CommandLine, store: str, tmp_path: Pa
     twice = pipebench("attach", store, str(log), str(log))
     assert twice.code == 2
     assert "2 logs, a row has one run" in twice.err
+
+
+FP8_AND_MORE = {
+    "fp8": "hybrid",
+    "recompute_granularity": "full",
+    "use_distributed_optimizer": True,
+    "sequence_parallel": False,
+    "tp_comm_overlap": True,
+    "context_parallel_size": 2,
+}
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ({"hidden_size": 2048}, ": width 2048, the plan has 1024 ("),
+        ({"num_attention_heads": 8}, ": heads 8, the plan has 16 ("),
+        ({"ffn_hidden_size": 4096}, ": feed-forward width 4096, the plan has 3584 ("),
+        ({"num_query_groups": 8}, ": key and value heads 8, the plan has 4 ("),
+        ({"seq_length": 1024}, ": tokens of a sample 1024, the plan has 512 ("),
+        ({"padded_vocab_size": 128256}, ": padded vocabulary 128256, the plan has 50432 ("),
+        ({"swiglu": False}, ": a gated feed-forward off, the plan has on ("),
+        ({"pipeline_model_parallel_layout": "Ettt|tL"}, ": layers of the stages 3-1, the plan has 2-2 ("),
+        (
+            FP8_AND_MORE,
+            ": context parallelism 2, the plan has 1; recomputation full, the plan has none; "
+            "precision of products fp8, the plan has bf16; optimizer sharding zero1, the plan has none; "
+            "sequence parallelism off, the plan has on; tensor-parallel overlap on, the plan has off (",
+        ),
+    ],
+)
+def test_a_log_of_other_sizes_or_settings_is_refused(
+    pipebench: CommandLine, tmp_path: Path, said: dict[str, object], words: str
+) -> None:
+    store = store_of_logged_run(tmp_path / "results", **LLAMA)
+    log = tmp_path / "other.log"
+    log.write_text(megatron(**LLAMA | said))
+    done = pipebench("attach", store, str(log))
+    assert done.code == 2
+    assert words in done.err
+
+
+def test_the_log_of_a_plan_that_says_all_of_it_is_taken(pipebench: CommandLine, tmp_path: Path) -> None:
+    said = {
+        **{"use_distributed_optimizer": True, "tp_comm_overlap": True, "recompute_granularity": "full"},
+        **{"pipeline_model_parallel_layout": "Ettt|tL", "padded_vocab_size": 50432},
+    }
+    store = store_of_logged_run(tmp_path / "results", **LLAMA, **said)
+    log = tmp_path / "train.log"
+    log.write_text(megatron(**LLAMA, **said))
+    done = pipebench("attach", store, str(log))
+    assert done.code == 0, done.err
+    assert "busy longest" in done.out
 
 
 def test_what_is_no_store_and_what_took_no_time(pipebench: CommandLine, store: str, tmp_path: Path) -> None:

@@ -30,8 +30,9 @@ class LoggedRun(NamedTuple):
 
 
 @cache
-def logged_run() -> LoggedRun:
-    run = express(megatron_run(megatron(), "x.log", DEVICE))
+def logged_run(**changes: object) -> LoggedRun:
+    """changes: of the log's arguments."""
+    run = express(megatron_run(megatron(**changes), "x.log", DEVICE))
     services = HostServices(Host())
     problem = Predictor(services).problem(run)
     plan = plan_of(problem, run)
@@ -40,9 +41,9 @@ def logged_run() -> LoggedRun:
     return LoggedRun(problem, plan, schedule, simulate(problem, plan, schedule).total_ns / 1e9)
 
 
-def store_of_logged_run(folder: Path) -> str:
+def store_of_logged_run(folder: Path, **changes: object) -> str:
     """A store with one row of it."""
-    problem, plan, schedule, simulated_s = logged_run()
+    problem, plan, schedule, simulated_s = logged_run(**changes)
     own = {"problem_id": problem.problem_id, "workload_id": problem.workload_id, "mini_batch": problem.mini_batch}
     found = stored(0, simulated_s=simulated_s, **own)
     Store.open(folder).append(found, problem, plan, schedule)
