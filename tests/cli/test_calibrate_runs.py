@@ -90,6 +90,25 @@ def test_constants_that_are_no_better_are_not_written_without_force(
     assert read_calibration(str(out)).framework == "megatron-v2"
 
 
+def test_what_a_log_does_not_say_is_printed_as_it_was_taken(pipebench: CommandLine, tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(megatron())
+    done = pipebench("calibrate", str(log), "--device", "H100-SXM5-80GB")
+    assert done.code == 0, done.err
+    lines = [" ".join(line.split()) for line in done.out.splitlines()]
+    assert "not said taken as runs mean |error| mean error" in lines
+    for words in ("generation of Megatron-LM megatron 1", "optimizer sharding zero1 1"):
+        assert any(line.startswith(words) for line in lines)
+    told = json.loads(pipebench("calibrate", str(log), "--device", "H100-SXM5-80GB", "--json").out)
+    assert [each["field"] for each in told["variants"]] == [
+        "generation of Megatron-LM",
+        "optimizer sharding",
+        "tensor-parallel overlap",
+    ]
+    before = told["before"]["mean_absolute"]
+    assert all(each["errors"]["mean_absolute"] == before for each in told["variants"])
+
+
 @pytest.mark.nightly
 def test_two_processes_say_the_same_as_one(pipebench: CommandLine, runs: str) -> None:
     one, two = (json.loads(pipebench("calibrate", runs, "--json", "--jobs", jobs).out) for jobs in ("1", "2"))

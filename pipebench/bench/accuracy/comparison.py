@@ -12,7 +12,7 @@ from pipebench.bench.accuracy.expression import LESS_MEMORY, MICRO_BATCH, RECOMP
 from pipebench.bench.accuracy.machine import memory_bytes
 from pipebench.bench.accuracy.metrics import errors_of
 from pipebench.bench.accuracy.run import Run
-from pipebench.bench.accuracy.summary import Accuracy, AccuracyRow, Variant, group_name, summary
+from pipebench.bench.accuracy.summary import Accuracy, AccuracyRow, Variant, group_name, summary, usual_variants
 from pipebench.bench.accuracy.vocabulary import vocabulary_by_source
 from pipebench.bench.score import prediction_error
 from pipebench.domain.errors import PipebenchError
@@ -60,7 +60,7 @@ def held_against(
     others = _alternatives(tried, express_run) if alternatives else {}
     left = iter(predict([each for listed in others.values() for each in listed]))
     rows = [_row(*each) for each in zip(tried, predicted, uppers, strict=True)]
-    usual = _usual(rows)
+    usual = usual_variants((row.assumptions, row.simulated_s, row.measured_s) for row in rows)
     ran = [
         _variant(field, value, listed, [next(left) for _ in listed]) for (field, value), listed in others.items()
     ]
@@ -175,24 +175,6 @@ def _row(attempt: _Attempt, made: Prediction, memory_high_bytes: int | None) -> 
         memory_bytes=simulated.memory_bytes,
         memory_high_bytes=memory_high_bytes,
     )
-
-
-def _usual(rows: Sequence[AccuracyRow]) -> list[Variant]:
-    """The errors of the rows of each assumption, as it was made."""
-    members: dict[tuple[str, str], list[AccuracyRow]] = {}
-    for row in rows:
-        for assumption in row.assumptions:
-            members.setdefault((assumption.field, assumption.value), []).append(row)
-    return [
-        Variant(
-            field=field,
-            value=value,
-            usual=True,
-            count=len(listed),
-            errors=errors_of([(row.simulated_s, row.measured_s) for row in listed if row.simulated_s is not None]),
-        )
-        for (field, value), listed in members.items()
-    ]
 
 
 def _variant(field: str, value: str, tried: Sequence[_Attempt], made: Sequence[Prediction]) -> Variant:

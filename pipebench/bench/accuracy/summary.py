@@ -1,7 +1,7 @@
 """What a comparison with measured runs comes to: rows, and what they say in groups."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
 from pipebench.bench.accuracy.assumptions import Assumption
@@ -113,6 +113,26 @@ AXES: dict[Axis, Callable[[Run], str]] = {
     "gpus": lambda run: f"{run.gpus} GPUs",
     "degrees": degrees_name,
 }
+
+
+def usual_variants(runs: Iterable[tuple[Sequence[Assumption], float | None, float]]) -> list[Variant]:
+    """The errors of the runs of each assumption, as it was made. runs: what each assumes, and its seconds,
+    simulated and measured.
+    """
+    members: dict[tuple[str, str], list[tuple[float | None, float]]] = {}
+    for assumptions, simulated_s, measured_s in runs:
+        for each in assumptions:
+            members.setdefault((each.field, each.value), []).append((simulated_s, measured_s))
+    return [
+        Variant(
+            field=field,
+            value=value,
+            usual=True,
+            count=len(listed),
+            errors=errors_of([(seconds, measured_s) for seconds, measured_s in listed if seconds is not None]),
+        )
+        for (field, value), listed in sorted(members.items())
+    ]
 
 
 def summary(runs: Sequence[Run], rows: Sequence[AccuracyRow], variants: Sequence[Variant] = ()) -> Accuracy:

@@ -10,6 +10,7 @@ from typing import Literal
 from pipebench import __version__
 from pipebench.bench.accuracy.errand import Told
 from pipebench.bench.accuracy.metrics import Errors, errors_of, percentile
+from pipebench.bench.accuracy.summary import Variant, usual_variants
 from pipebench.bench.calibration.errand import Fold, FoldFit, FoldTask, KernelSum, fit_folds
 from pipebench.bench.calibration.sources import TracedRun
 from pipebench.bench.calibration.subject import SEED, MeasuredRun, Subject
@@ -80,6 +81,7 @@ class Outcome(Value, frozen=True, kw_only=True):
     groups: how many groups of runs were left out in turn.
     left_out: for each shape, what is seen of its runs by a fit without it.
     interval_groups: the same for each group of runs that `prediction_interval` tells apart.
+    variants: what the sources do not say and how it was taken, with the errors of `before`.
     spread: what predictions with the constants carry as their interval; None where fewer than FEWEST_RESIDUALS
     runs were left out.
     """
@@ -97,6 +99,7 @@ class Outcome(Value, frozen=True, kw_only=True):
     left: dict[str, int]
     left_out: tuple[LeftOut, ...] = ()
     interval_groups: tuple[LeftOut, ...] = ()
+    variants: tuple[Variant, ...] = ()
     spread: Spread | None = None
 
     @property
@@ -191,6 +194,9 @@ def calibrate(
         left=subject.left,
         left_out=_left_out(known, by_shape, lambda run: run.shape),
         interval_groups=_left_out(known, by_shape, _interval_group),
+        variants=tuple(
+            usual_variants((run.expressed.assumptions, run.before_s, run.measured_s) for run in subject.runs)
+        ),
         spread=spread_of(by_shape, by_run, measured),
     )
 

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pipebench.bench.accuracy.metrics import Errors
-from pipebench.bench.accuracy.summary import FEWEST_LAYOUTS, Accuracy, AccuracyRow, Axis
+from pipebench.bench.accuracy.summary import FEWEST_LAYOUTS, Accuracy, AccuracyRow, Axis, Variant
 from pipebench.documents.units import quantity
 from pipebench.report.text.tables import print_line, print_table
 from pipebench.report.units import gigabytes, percent, seconds
@@ -34,7 +34,7 @@ def print_accuracy(console: Console, made: Accuracy, axis: Axis, worst: int) -> 
         print_line(console, line)
     if made.variants:
         console.print()
-        print_table(console, variants_table(made))
+        print_table(console, variants_table(made.variants))
     if made.reasons:
         console.print()
         print_table(console, reasons_table(made))
@@ -124,14 +124,14 @@ def reasons_table(made: Accuracy) -> Table:
     return table
 
 
-def variants_table(made: Accuracy) -> Table:
+def variants_table(variants: Sequence[Variant]) -> Table:
     """What was assumed, and the errors with it and with other values."""
     table = Table(box=None, pad_edge=False)
     table.add_column("not said", overflow="fold")
     table.add_column("taken as", overflow="fold")
     for title in ERROR_COLUMNS[:3]:
         table.add_column(title, justify="right", no_wrap=True)
-    for each in made.variants:
+    for each in variants:
         value = each.value if each.usual else f"{each.value} (alternative)"
         _, *figures = error_cells(each.errors)
         table.add_row(each.field, value, str(each.count), *figures[:2])

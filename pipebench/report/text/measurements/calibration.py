@@ -10,7 +10,7 @@ from pipebench.bench.accuracy.metrics import Errors
 from pipebench.bench.calibration.outcome import FEWEST_SHAPES, Outcome
 from pipebench.domain.framework import FEWEST_RESIDUALS
 from pipebench.domain.tuning import CONSTANTS
-from pipebench.report.text.measurements.accuracy import ERROR_COLUMNS, error_cells
+from pipebench.report.text.measurements.accuracy import ERROR_COLUMNS, error_cells, variants_table
 from pipebench.report.text.tables import print_line, print_table
 from pipebench.report.units import seconds
 
@@ -25,6 +25,9 @@ def print_outcome(console: Console, made: Outcome) -> None:
     if made.left_out:
         console.print()
         print_table(console, left_out_table(made))
+    if made.variants:
+        console.print()
+        print_table(console, variants_table(made.variants))
     for line in remark_lines(made):
         print_line(console, line)
 
