@@ -34,6 +34,8 @@ SEEDS = 8
 """Plans from which the search goes on: the fastest."""
 STALL, LEAST_STALL, MOST_STALL = 50, 500, 2000
 """The search gives up after so many plans for each operator without a better one; and begins again."""
+NEAR = 1.0001
+"""Within this factor of the fastest the plan with the fewest stages is the best one."""
 STARTS = 4
 """It ends when so many starts in a row brought no better plan."""
 INTERRUPTED = "interrupted"
@@ -56,7 +58,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """entries: every planner. ranked: those whose plans take part, the fastest first. why: the choice in words."""
+    """entries: every planner. ranked: those whose plans take part, the winner first. why: the choice in words."""
 
     entries: tuple[Candidate, ...]
     ranked: tuple[Candidate, ...]
@@ -90,7 +92,7 @@ def best(
 
     Capable: it has what the pins ask for; plans for the other regime are adapted. Planners with default options,
     one search each, not timed. The search begins with the fastest plans; it gets half of the time and what the
-    planners leave. Equal times: the one with fewer stages, then by name, the search last.
+    planners leave. Times within `NEAR`: the one with fewer stages, then by name, the search last.
     coarsen: they see at most so many blocks of operators (0: the operators).
     whole: only plans that use every device take part.
     gap: planners and search end when the fastest plan is within this share of the proven bound.
@@ -160,8 +162,11 @@ class _Contest:
         return self._until - time.monotonic()
 
     def ranked(self) -> list[Candidate]:
-        """Those whose plans take part, the fastest first."""
-        return sorted((entry for entry in self._entries if not entry.reason), key=_order)
+        """Those whose plans take part, the fastest first; but before it one as good that has fewer stages."""
+        found = sorted((entry for entry in self._entries if not entry.reason), key=_order)
+        near = [entry for entry in found if _order(entry)[0] <= NEAR * _order(found[0])[0]]
+        first = min(near, key=lambda entry: (_order(entry)[1:], _order(entry)[0]), default=None)
+        return found if first is None else [first, *(entry for entry in found if entry is not first)]
 
     def enter(self, label: str, trial: Trial, seconds: float) -> None:
         """Run a planner for so long, or say why not. Raises KeyboardInterrupt where no plan is known yet."""
@@ -334,7 +339,8 @@ def _why(entries: list[Candidate], ranked: list[Candidate], target: Target | Non
     others = [entry for entry in ranked[1:] if entry.planner != SEARCH_PLANNER]
     if others and others[0].row is not None:
         other = others[0].row.simulated_s or 0.0
-        how = "the same time, more stages or a later name" if other == mine else f"{other / mine - 1:.2%} slower"
+        same = max(mine, other) <= NEAR * min(mine, other)
+        how = "the same time, more stages or a later name" if same else f"{other / mine - 1:.2%} slower"
         lines.append(f"runner-up: {others[0].planner}, {other:.4g} s: {how}")
     else:
         lines.append("runner-up: none")

@@ -7,6 +7,7 @@ from dataclasses import replace as replace_trial
 from typing import Any
 
 import pytest
+from msgspec.structs import replace as replace_row
 
 from pipebench.bench import best as best_module
 from pipebench.bench.best import STARTS, best
@@ -83,6 +84,29 @@ def test_kernels_are_compiled_before_the_time_runs(monkeypatch: pytest.MonkeyPat
     assert {"layout", "uniform", "local-search"} <= set(done)
     assert "pipedream" not in done
     assert [entry.planner for entry in found.ranked] == ["layout"]
+
+
+@pytest.mark.parametrize(("gain", "winner"), [(5e-5, "layout"), (1e-3, "local-search")])
+def test_a_plan_of_more_stages_wins_only_if_it_is_faster(
+    monkeypatch: pytest.MonkeyPatch, gain: float, winner: str
+) -> None:
+    """One part in 10,000 is no reason to run more stages."""
+    times: list[float] = []
+
+    def nearly_as_fast(host: Host, trial: Trial) -> Outcome:
+        outcome = run_trial(host, trial)
+        assert outcome.row.simulated_s is not None
+        if times:
+            row = replace_row(outcome.row, simulated_s=times[0] * (1 - gain), stages=99)
+            return replace_trial(outcome, row=row)
+        times.append(outcome.row.simulated_s)
+        return outcome
+
+    monkeypatch.setattr(best_module, "run_trial", nearly_as_fast)
+    monkeypatch.setattr(best_module, "MOST_STALL", 5)
+    found = best(Few(), workload(Pins(tensor_parallel=2, pipeline=2)), timeout_s=60)
+    assert found.ranked[0].planner == winner
+    assert f"winner: {winner}" in found.why[0]
 
 
 def test_the_gap_ends_planners_and_search() -> None:

@@ -75,6 +75,19 @@ def test_export_to_files(name: str, pipebench: CommandLine, plan: str, tmp_path:
     assert told["fits"]
 
 
+def test_a_plan_for_a_framework_is_ordered_as_that_one_runs_it(pipebench: CommandLine, tmp_path: Path) -> None:
+    """What the score says and what is exported are of one schedule; without a target any order may be the best."""
+    pins = ("--pp", "4", "--tp", "1", "--dp", "1", "--vpp", "1", "--micro-batch", "1", "--framework", "megatron")
+    words = ("plan", "layout", "--config", config(tmp_path, **TINY), *SMALL, *pins)
+    free = pipebench(*words)
+    done = pipebench(*words, "--export", "megatron")
+    assert done.code == 0, done.err
+    found = [re.findall(r"simulated +([\d.]+ m?s) .*\((\S+)\)", each.out) for each in (free, done)]
+    assert found[1][0][1] == "1f1b", done.out
+    assert found[0][0][1] != "1f1b", free.out
+    assert f"predicted {found[1][0][0]}" in done.out
+
+
 def test_our_schedule_validates_with_its_plan(pipebench: CommandLine, plan: str, tmp_path: Path) -> None:
     assert pipebench("export", plan, "--to", "torchtitan", "--schedule", str(tmp_path / "order.csv")).code == 0
     done = pipebench("validate", str(tmp_path / "order.csv"))

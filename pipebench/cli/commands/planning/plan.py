@@ -104,7 +104,9 @@ def command(
             host, workloads[0], regime, timeout, gap or 0.0, scheduler, seed, coarsen or 0, exported, allow_idle
         )
     else:
-        outcome = _one(host, workloads[0], ready, regime, timeout, scheduler, seed, coarsen or 0, no_wait)
+        outcome = _one(
+            host, workloads[0], ready, regime, timeout, scheduler, seed, coarsen or 0, no_wait, exported
+        )
     row = outcome.row
     planned = None
     if outcome.plan is not None:
@@ -146,18 +148,22 @@ def _one(
     seed: int,
     coarsen: int,
     no_wait: bool,
+    exported: str | None,
 ) -> "Outcome":
+    """The planner's plan; with a target, in the best order that it runs."""
     from pipebench.bench.sweeps.run_plan import RunPlan
     from pipebench.bench.sweeps.sweep import Where, run_trials
     from pipebench.bench.trials.comparison import home_regime
     from pipebench.bench.trials.trial import Trial
     from pipebench.cli.progress import Progress
+    from pipebench.formats.frameworks.targets import target_named
 
     trial = Trial(
         workload=workload,
         regime=regime or home_regime(ready),
         planner=ready,
         scheduler=scheduler,
+        offered=() if exported is None else target_named(exported).schedules,
         timeout_s=timeout,
         seed=seed,
         coarsen=coarsen,
