@@ -199,7 +199,10 @@ class _Contest:
         """Raises PipebenchError with every reason where no plan takes part."""
         entries, ranked, target = self._entries, self.ranked(), self._target
         if not ranked:
-            reasons = "; ".join(f"{entry.planner}: {entry.reason}" for entry in entries)
+            alike: dict[str, list[str]] = {}
+            for entry in entries:
+                alike.setdefault(entry.reason, []).append(entry.planner)
+            reasons = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in alike.items())
             what = "fits" if target is None else f"fits and {target.name} can express"
             raise PipebenchError(
                 f"no planner has a plan that {what}: {reasons}",

@@ -7,7 +7,6 @@ from pipebench.algorithms.planning import idle_devices, memory_limits, mini_batc
 from pipebench.costs.estimate import estimate
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import NS_PER_S
-from pipebench.documents.units import exact_bytes
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
@@ -72,9 +71,9 @@ def best_plan(
             )
     least = min(needs)
     if least <= limits[-1]:
-        raise InfeasibleProblem(f"{planner}: the scheduler fits none of its plans into {exact_bytes(limits[-1])}")
+        raise InfeasibleProblem(f"{planner}: the scheduler fits none of its plans into {limits[-1]} bytes")
     size = plans[needs.index(least)].stages[0].micro_batch
-    raise InfeasibleProblem(f"{planner} needs {exact_bytes(least)} on one device at micro-batch {size}")
+    raise InfeasibleProblem(f"{planner} needs {least} bytes on one device at micro-batch {size}")
 
 
 def _gpipe_ns(problem: Problem, plan: Plan, context: Context) -> int:

@@ -18,7 +18,6 @@ from pipebench.algorithms.planning import idle_devices, memory_limits
 from pipebench.check import check_schedule
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import NS_PER_S
-from pipebench.documents.units import exact_bytes
 from pipebench.domain.errors import InfeasibleProblem, InvalidValue, PipebenchError, UnsupportedProblem
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
@@ -162,7 +161,7 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     if search.refusal is not None and not search.ordered:
         raise search.refusal
     raise InfeasibleProblem(
-        f"layout: nothing fits into {exact_bytes(memory_limits(problem)[-1])} a device",
+        f"layout: nothing fits into {memory_limits(problem)[-1]} bytes a device",
         "use more devices, a smaller micro-batch, --recompute full (stage) or --optimizer-sharding zero1",
     )
 

@@ -9,7 +9,6 @@ from pipebench.algorithms.graph_orders import linearise
 from pipebench.algorithms.micro_batches import micro_batch_candidates
 from pipebench.algorithms.planning import memory_limits, whole_stages
 from pipebench.costs.model import CostModel
-from pipebench.documents.units import exact_bytes
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
@@ -109,7 +108,7 @@ def plan_paper(problem: Problem, context: Context) -> PlanResult:
             claimed_s=min(estimates) * NS,
         )
     raise InfeasibleProblem(
-        f"MadPipe-DP finds no allocation of {name!r} on {devices} devices in {exact_bytes(memory)} a device",
+        f"MadPipe-DP finds no allocation of {name!r} on {devices} devices in {memory} bytes a device",
         "give each device more memory, or use madpipe (variant=exact), which has no grid",
     )
 

@@ -10,7 +10,6 @@ from pipebench.algorithms.graph_orders import CutRule, Layers, linearise
 from pipebench.algorithms.micro_batches import micro_batch_candidates
 from pipebench.algorithms.planning import memory_limits, whole_stages
 from pipebench.costs.model import CostModel
-from pipebench.documents.units import exact_bytes
 from pipebench.domain.errors import InfeasibleProblem
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
@@ -190,10 +189,10 @@ def _notices(task: _Task, best: _Best, relayed: bool) -> list[str]:
 def _infeasible(task: _Task, memory: int) -> InfeasibleProblem:
     name, devices = task.problem.profile.name, task.problem.cluster.size
     least, size = min((_least_memory(task, chain), chain.micro_batch) for chain in task.chains)
-    message = f"no plan of {name!r} on {devices} devices fits in {exact_bytes(memory)} a device"
-    hint = f"every one needs at least {exact_bytes(least)}, at micro-batch {size}"
+    message = f"no plan of {name!r} on {devices} devices fits in {memory} bytes a device"
+    hint = f"every one needs at least {least} bytes, at micro-batch {size}"
     if least <= memory:
-        message = f"no plan of {name!r} on {devices} devices was found that fits in {exact_bytes(memory)} a device"
+        message = f"no plan of {name!r} on {devices} devices was found that fits in {memory} bytes a device"
         hint = f"{hint}; none is contiguous, and no way to share a GPU was found"
     return InfeasibleProblem(message, hint)
 

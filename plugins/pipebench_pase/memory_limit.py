@@ -9,7 +9,6 @@ import numpy as np
 
 from pipebench.costs.formula import Formula
 from pipebench.costs.sharded_stage import ShardedStage
-from pipebench.documents.units import exact_bytes
 from pipebench.domain.errors import InfeasibleProblem
 from pipebench.domain.plan import Stage
 from pipebench.domain.problem import Problem
@@ -82,8 +81,8 @@ def too_little_memory(
     """What to raise where not even the strategy of least memory fits: says how many bytes are lacking."""
     least, there = sum(int(each.min()) for each in memory) + besides_bytes(problem), problem.cluster.memory_bytes
     return InfeasibleProblem(
-        f"{planner} needs {exact_bytes(least)} on each device for {samples} samples at once, devices have "
-        f"{exact_bytes(there)}: {exact_bytes(least - there)} are lacking",
+        f"{planner} needs {least} bytes on each device for {samples} samples at once, devices have "
+        f"{there} bytes: {least - there} bytes are lacking",
         "pin a smaller micro-batch, or use more devices",
     )
 

@@ -11,7 +11,6 @@ from pipebench.algorithms.planning import idle_devices, memory_limits, mini_batc
 from pipebench.costs.messages import messages
 from pipebench.costs.placement import place, turns_between
 from pipebench.costs.quantise import NS_PER_S
-from pipebench.documents.units import exact_bytes
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.plan import Plan, ReplicaMode, Stage
@@ -220,8 +219,8 @@ def _result(problem: Problem, best: _DownsetCandidate, options: PiperPlannerOpti
     excess = _excess(problem, plan, problem.cluster.memory_bytes)
     if excess > 0:
         notices.append(
-            f"with transfer buffers the plan needs {exact_bytes(excess)} more than there are: Piper's memory "
-            "model has none; piper[memory=suite] plans for them"
+            f"with transfer buffers the plan needs {excess} bytes more than there are: Piper's memory model has "
+            "none; piper[memory=suite] plans for them"
         )
     update_s = best.figures.formula.update_ns(0) / NS_PER_S
     return PlanResult(

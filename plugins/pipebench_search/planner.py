@@ -2,7 +2,6 @@
 
 from pipebench.algorithms.coarse import require_whole_operators
 from pipebench.bounds import memory_bound, time_bound
-from pipebench.documents.units import exact_bytes
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
@@ -29,7 +28,7 @@ def plan(problem: Problem, context: Context) -> PlanResult:
         raise UnsupportedProblem(f"local-search plans for devices of one type, these are {', '.join(kinds)}")
     needs = memory_bound(problem).value
     if needs > max(kind.memory_bytes for kind in problem.cluster.types):
-        raise InfeasibleProblem(f"local-search: every plan needs {exact_bytes(needs)} on a device")
+        raise InfeasibleProblem(f"local-search: every plan needs {needs} bytes on a device")
     bound = time_bound(problem)
     search = LocalSearch(context, Scorer(problem, context, is_small(problem)), bound.ns, options)
     search.run(list(context.seeds))

@@ -23,7 +23,6 @@ from pipebench.algorithms.planning import idle_devices, memory_limits, whole_sta
 from pipebench.costs.messages import level_between
 from pipebench.costs.model import CostModel
 from pipebench.defaults import ONE_F_ONE_B_STAR
-from pipebench.documents.units import exact_bytes
 from pipebench.domain.errors import InfeasibleProblem
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem
@@ -198,8 +197,8 @@ def _infeasible(problem: Problem, chains: list[Chain], stages: StageRange) -> In
     least, size = min((least_memory(chain, stages), chain.micro_batch) for chain in chains)
     return InfeasibleProblem(
         f"no contiguous plan of {problem.profile.name!r} on {problem.cluster.size} devices fits in "
-        f"{exact_bytes(problem.cluster.memory_bytes)} a device",
-        f"the least that one needs is {exact_bytes(least)}, at micro-batch {size}",
+        f"{problem.cluster.memory_bytes} bytes a device",
+        f"the least that one needs is {least} bytes, at micro-batch {size}",
     )
 
 

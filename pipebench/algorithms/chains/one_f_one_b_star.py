@@ -14,7 +14,6 @@ from pipebench.costs.messages import Message
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import IntArray
 from pipebench.defaults import scheduler_for
-from pipebench.documents.units import exact_bytes
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.schedule import PeriodicSchedule
@@ -253,8 +252,8 @@ def too_large(position: int, memory: StageMemory, limit: int) -> InfeasibleProbl
     """The error that names a stage that does not fit with one micro-batch in flight."""
     needed = memory.peak(1)
     return InfeasibleProblem(
-        f"stage {position} needs {exact_bytes(needed)} on each device with one micro-batch in flight, "
-        f"its devices have {exact_bytes(limit)}: {exact_bytes(needed - limit)} too many",
+        f"stage {position} needs {needed} bytes on each device with one micro-batch in flight, "
+        f"its devices have {limit} bytes: {needed - limit} bytes too many",
         "cut it into smaller stages, or use a smaller micro-batch",
     )
 

@@ -142,5 +142,5 @@ def test_infeasible_problems_say_what_is_missing() -> None:
         uniform(branches("sync", 3, pipeline=2, data_parallel=2), context())
     with pytest.raises(InfeasibleProblem, match="4 replicas"):
         uniform(branches("sync", 4, data_parallel=4, micro_batch=2), context())
-    with pytest.raises(InfeasibleProblem, match=r"needs .* on one device"):
+    with pytest.raises(InfeasibleProblem, match="bytes on one device"):
         uniform(branches("sync", memory=30), context())

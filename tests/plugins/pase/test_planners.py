@@ -120,7 +120,7 @@ def test_the_limit_is_the_suites_memory() -> None:
     assert fullest(tight, limited.plan) < needed
     assert limited.claimed_native > free.claimed_native  # type: ignore[operator]
     assert limited.termination == "optimal"
-    with pytest.raises(InfeasibleProblem, match="on each device for 128 samples at once"):
+    with pytest.raises(InfeasibleProblem, match="bytes on each device for 128 samples at once"):
         pase(with_memory(1000))
 
 

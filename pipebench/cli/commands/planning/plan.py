@@ -191,6 +191,7 @@ def _best(
     from pipebench.bench.best import best
     from pipebench.cli.progress import about_compiling, solver_log
     from pipebench.formats.frameworks.targets import target_named
+    from pipebench.report.units import with_readable_bytes
 
     found = best(
         host,
@@ -208,5 +209,5 @@ def _best(
         compiling=lambda planners: say(about_compiling(planners), err=True),
     )
     for line in found.why:
-        say(line, err=True)
+        say(with_readable_bytes(line), err=True)
     return found.winner
