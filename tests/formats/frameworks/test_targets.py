@@ -16,6 +16,7 @@ from pipebench.formats.frameworks import deepspeed, pipelining, torchtitan
 from pipebench.formats.frameworks.arrangement import CannotExpress, arrange
 from pipebench.formats.frameworks.layouts import read_layout
 from pipebench.formats.frameworks.targets import TARGETS, target_named
+from pipebench.formats.profiles.parts import only
 from pipebench.formats.profiles.pipedream_graph import parse_lines
 from tests.builders import chain_problem, cluster, stages_plan
 from tests.language_models import TINY, planned, problem
@@ -367,3 +368,23 @@ def test_products_beside_collectives_have_a_flag() -> None:
     assert said.count(compiled) == said.count("enable_async_tensor_parallel") == 1
     for name in ("deepspeed", "pipelining"):
         assert "tensor_overlap=on" in TARGETS[name].refusal(beside, planned(beside))
+
+
+def test_pipedream_takes_one_size_of_ways_whose_collectives_are_told_apart(given: tuple[Problem, Plan]) -> None:
+    """Profiles that are priced with a framework say them at every size."""
+    made, plan = given
+    costs = made.profile.costs[0]
+    operators = tuple(
+        replace(
+            each,
+            alternatives=tuple(
+                replace(way, forward_collective_s=way.forward_s, backward_collective_s=way.backward_s)
+                for way in each.alternatives
+            ),
+        )
+        for each in costs.operators
+    )
+    told = replace(made, profile=replace(made.profile, costs=(replace(costs, operators=operators),)))
+    assert TARGETS["pipedream"].refusal(told, plan) == ""
+    one = only(told.profile, None, 2).costs[0].operators[1].alternatives[0]
+    assert one.forward_collective_s == one.forward_s == operators[1].alternatives[0].forward_s[1:2]
