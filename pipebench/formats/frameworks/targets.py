@@ -68,7 +68,7 @@ TARGETS = {
             revision=megatron.REVISION,
             write=_plain(megatron.flags),
             launch=megatron_launch,
-            frameworks=("megatron", "megatron-v2"),
+            frameworks=megatron.FRAMEWORKS,
         ),
         Target(
             name="torchtitan",

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.framework import StepCosts
 from pipebench.domain.plan import Plan
-from pipebench.domain.problem import Pins, Problem
+from pipebench.domain.problem import OptimizerSharding, Pins, Problem
 from pipebench.domain.recomputation import RecomputePin
 from pipebench.formats.frameworks import deepspeed, pipelining, torchtitan
 from pipebench.formats.frameworks.arrangement import CannotExpress, arrange
@@ -336,6 +336,34 @@ def test_megatron_is_told_of_gradients(
     other = replace(made, profile=replace(made.profile, precision=precision), regime=regime)
     lines = TARGETS["megatron"].write(arrange(other, plan), "").splitlines()
     assert [line for line in lines if "grad" in line] == ([flag] if flag else [])
+
+
+@pytest.mark.parametrize(
+    ("framework", "overlap", "replicas", "sharding", "flags"),
+    [
+        ("megatron", 0.8, 2, "none", ["--overlap-grad-reduce"]),
+        ("megatron", 0.8, 2, "zero1", ["--overlap-grad-reduce", "--overlap-param-gather"]),
+        ("megatron", 0.0, 2, "zero1", []),
+        ("megatron-v2", 0.0, 2, "zero1", []),
+        ("megatron-v2", 0.5, 2, "none", ["--overlap-grad-reduce"]),
+        ("megatron", 0.8, 1, "zero1", []),
+        ("torchtitan", 0.9, 2, "zero1", []),
+        ("", 0.0, 2, "zero1", []),
+    ],
+)
+def test_megatron_is_told_to_hide_what_was_priced_hidden(
+    framework: str, overlap: float, replicas: int, sharding: OptimizerSharding, flags: list[str]
+) -> None:
+    """Megatron-LM hides nothing by default."""
+    pins = Pins(
+        tensor_parallel=1, pipeline=2, data_parallel=replicas, virtual_stages=1, micro_batch=2, recompute="none"
+    )
+    made = problem(devices=2 * replicas, mini_batch=16, pins=pins, sharding=sharding, **TINY)
+    plan = planned(made)
+    step = StepCosts(framework=framework, optimizer_s_per_element=0.0, reduce_overlap=overlap)
+    priced = replace(made, regime=replace(made.regime, step=step)) if framework else made
+    lines = TARGETS["megatron"].write(arrange(priced, plan), "").splitlines()
+    assert [line for line in lines if "overlap" in line] == flags
 
 
 def test_megatron_interleaves_whole_groups_over_several_ranks() -> None:
