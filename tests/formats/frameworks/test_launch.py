@@ -1,5 +1,6 @@
 """What exported blocks say of a run, against what the frameworks compute from the same flags."""
 
+import json
 import re
 
 import pytest
@@ -62,12 +63,13 @@ def test_deepspeed_s_batch_assertion_holds(degrees: tuple[int, int, int, int]) -
     """train_batch_size == train_micro_batch_size_per_gpu * gradient_accumulation_steps * data parallelism."""
     text = block(TARGETS["deepspeed"], *given(*degrees))
     world = number(r"# (\d+) GPUs", text)
-    replicas = world // (number(r"num_stages=(\d+)", text) * number(r"tensor parallel (\d+)", text))
-    steps = number(r"gradient_accumulation_steps (\d+)", text)
-    size = number(r"train_micro_batch_size_per_gpu (\d+)", text)
-    assert number(r"train_batch_size (\d+)", text) == size * steps * replicas
+    replicas = world // (number(r"num_pp=(\d+)", text) * number(r"num_mp=(\d+)", text))
+    config = json.loads(text.split('"""')[1])
+    steps, size = config["gradient_accumulation_steps"], config["train_micro_batch_size_per_gpu"]
+    assert config["train_batch_size"] == size * steps * replicas
     assert (world, replicas, size) == (degrees[0] * degrees[1] * degrees[2], degrees[2], degrees[3])
     assert number(r"x DP \d+\) = (\d+)", text) == steps
+    assert number(r"num_dp=(\d+)", text) == replicas
 
 
 @pytest.mark.parametrize("degrees", DEGREES)

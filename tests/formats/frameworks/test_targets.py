@@ -2,7 +2,9 @@
 
 import ast
 import dataclasses
+import json
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -228,7 +230,15 @@ def test_layers_that_recompute_have_flags(pin: RecomputePin, flags: str, torchti
         assert torchtitan in TARGETS["torchtitan"].write(arrange(made, plan), "order.csv")
     else:
         assert "selective checkpointing keeps other operators" in TARGETS["torchtitan"].refusal(made, plan)
-    assert f"recompute {pin}" in TARGETS["deepspeed"].write(arrange(made, plan), "")
+    deep = TARGETS["deepspeed"]
+    if pin == "selective":
+        assert "whole layers again" in deep.refusal(made, plan)
+    else:
+        assert (
+            "activation_checkpoint_interval=1,\n    checkpointable_layers=" in deep.write(arrange(made, plan), "")
+        ) == (pin == "full")
+    added = "yours to add, without it everything is kept" in TARGETS["pipelining"].write(arrange(made, plan), "")
+    assert added == (pin != "none")
 
 
 def test_torchtitan_refuses_what_it_would_not_run() -> None:
@@ -296,7 +306,7 @@ def test_replicas_share_out_what_each_framework_shares_out() -> None:
     plan = planned(sharded)
     for name, said in (
         ("megatron", "--use-distributed-optimizer"),
-        ("deepspeed", "zero_optimization: stage 1"),
+        ("deepspeed", '"stage": 1'),
         ("pipelining", "ZeroRedundancyOptimizer"),
         ("torchtitan", 'data_parallel_shard_degree=2,\n    fsdp_reshard_after_forward="never"'),
     ):
@@ -416,3 +426,56 @@ def test_pipedream_takes_one_size_of_ways_whose_collectives_are_told_apart(given
     assert TARGETS["pipedream"].refusal(told, plan) == ""
     one = only(told.profile, None, 2).costs[0].operators[1].alternatives[0]
     assert one.forward_collective_s == one.forward_s == operators[1].alternatives[0].forward_s[1:2]
+
+
+def test_whole_stages_run_again_in_deepspeed(given: tuple[Problem, Plan]) -> None:
+    """Its usual checkpoints would leave the first stage without gradients."""
+    made, plan = given
+    whole = replace(plan, stages=tuple(replace(stage, recompute="stage") for stage in plan.stages))
+    text = TARGETS["deepspeed"].write(arrange(made, whole), "")
+    ast.parse(text)
+    assert f"activation_checkpoint_interval={max(len(stage.operators) for stage in plan.stages)}," in text
+    assert config_of(text)["pipeline"] == {"use_reentrant": False}
+
+
+def config_of(text: str) -> dict[str, Any]:
+    """The JSON in DeepSpeed's block."""
+    made: dict[str, Any] = json.loads(text.split('"""')[1])
+    return made
+
+
+@pytest.mark.parametrize(
+    ("precision", "gradients", "sharding", "kept"),
+    [
+        ("bf16", "fp32", "zero1", "fp32"),
+        ("bf16", None, "zero1", "bf16"),
+        ("fp16", "fp16", "none", None),
+        ("bf16", "fp32", "none", None),
+        ("fp32", None, "none", None),
+    ],
+)
+def test_deepspeed_is_told_of_precision_and_of_sharing(
+    precision: str, gradients: str | None, sharding: str, kept: str | None, given: tuple[Problem, Plan]
+) -> None:
+    """By default it computes in fp32. It keeps other gradients than the weights' with ZeRO alone."""
+    made, plan = given
+    regime = replace(made.regime, precision=precision, gradient_precision=gradients, optimizer_sharding=sharding)
+    other = replace(made, profile=replace(made.profile, precision=precision), regime=regime)
+    text = TARGETS["deepspeed"].write(arrange(other, plan), "")
+    ast.parse(text)
+    config = config_of(text)
+    assert {name for name in ("bf16", "fp16") if name in config} == {precision} - {"fp32"}
+    assert config["zero_optimization"] == {"stage": int(sharding == "zero1")}
+    assert config.get("data_types") == ({"grad_accum_dtype": kept} if kept else None)
+    assert ("the plan counts fp32; without ZeRO" in text) == (
+        (precision, gradients, sharding) == ("bf16", "fp32", "none")
+    )
+    assert ("bf16 weights" in TARGETS["pipelining"].write(arrange(other, plan), "")) == (precision == "bf16")
+
+
+def test_one_stage_is_no_pipeline() -> None:
+    pins = Pins(tensor_parallel=1, pipeline=1, data_parallel=2, virtual_stages=1, micro_batch=2)
+    made = problem(devices=2, mini_batch=8, pins=pins, **TINY)
+    text = TARGETS["pipelining"].write(arrange(made, planned(made)), "")
+    assert "split_spec" not in text
+    assert "one stage: there is nothing to split" in text
