@@ -97,10 +97,14 @@ class Export:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why the framework cannot express a plan, what the plan takes, and what comes nearest."""
+    """Why the framework cannot express a plan, what the plan takes, and what comes nearest.
+
+    remedy: the options with which it can, None where none alone decides that.
+    """
 
     target: Target
     reason: str
+    remedy: str | None
     seconds: float | None
     nearest: Nearest | None
 
@@ -131,9 +135,8 @@ def export(host: Host, planned: PlannedProblem, target: Target, schedule_name: s
     try:
         made = target.can_express(problem, plan)
     except CannotExpress as error:
-        return Refusal(
-            target, error.message, _seconds(services, planned), nearest(services, target, problem, plan)
-        )
+        seconds, found = _seconds(services, planned), nearest(services, target, problem, plan)
+        return Refusal(target, error.message, error.hint, seconds, found)
     name = framework_scheduler(made)
     own: Schedule | None = planned.schedule if target.schedule_file else None
     prediction = predict(services, problem, plan, planned.scheduler or name if own else name, own)

@@ -131,10 +131,13 @@ def layout_stages(made: Arrangement) -> tuple[str, ...]:
     if not made.stands("in-turn"):
         raise CannotExpress("stages are not placed in turn: Megatron runs stage k on rank k % pp")
     if made.virtual > 1 and made.pipeline == 1:
-        raise CannotExpress(f"{made.virtual} stages on one rank: Megatron interleaves over several")
+        raise CannotExpress(
+            f"{made.virtual} stages on one rank: Megatron interleaves over several", "plan with --vpp 1"
+        )
     if made.virtual > 1 and made.rounds % made.pipeline:
         raise CannotExpress(
-            f"{made.rounds} micro-batches in groups of {made.pipeline}: Megatron interleaves whole groups only"
+            f"{made.rounds} micro-batches in groups of {made.pipeline}: Megatron interleaves whole groups only",
+            "plan with --vpp 1",
         )
     stages = []
     for position, operators in enumerate(made.operators):
@@ -149,7 +152,8 @@ def layout_stages(made: Arrangement) -> tuple[str, ...]:
         counts = {stage.count("t") for stage in stages if "t" in stage}
         if len(counts) > 1:
             raise CannotExpress(
-                "whole stages recompute and have different numbers of layers; Megatron's groups are of one size"
+                "whole stages recompute and have different numbers of layers; Megatron's groups are of one size",
+                "plan with --recompute full",
             )
     return tuple(stages)
 

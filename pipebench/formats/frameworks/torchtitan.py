@@ -127,10 +127,7 @@ def _refuse(made: Arrangement) -> None:
     if made.shares_embedding and made.pipeline > 1:
         raise CannotExpress("embedding and head share a table, which torchtitan refuses with pipeline parallelism")
     if made.pipeline > 1:
-        made.require_whole_weights(
-            "torchtitan's pipelines keep what they gather until the last micro-batch, which is "
-            "--optimizer-sharding zero1"
-        )
+        made.require_whole_weights("torchtitan's pipelines keep what they gather until the last micro-batch")
     elif made.shards_optimizer:
         raise CannotExpress(
             "the optimizer state alone is shared out (ZeRO-1); without a pipeline torchtitan's FSDP shares out "

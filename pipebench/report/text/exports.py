@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict
+from pathlib import Path
 
 from pipebench.bench.exports.export import Export, Refusal
 from pipebench.bench.exports.tolerance import Turn
+from pipebench.defaults import BEST
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.framework import StepCosts
 from pipebench.formats.frameworks import megatron
@@ -54,6 +56,19 @@ def refusal_lines(refusal: Refusal) -> Iterator[str]:
         how = "slower" if more > 0 else "faster"
         beside = f", {percent(abs(more))} {how} than this plan's {seconds(refusal.seconds)}"
     yield (f"the nearest that it can: {degrees}, micro-batch {stages[0].micro_batch}: {seconds(takes)}{beside}")
+
+
+def refusal_hint(refusal: Refusal, kept: Path | None) -> str | None:
+    """What to type for a plan that the framework can express. kept: where the nearest plan goes.
+
+    `best` finds one where there is one.
+    """
+    ways = [refusal.remedy] if refusal.remedy else []
+    if refusal.nearest is not None:
+        ways.append(f"plan with {BEST}, which keeps to what {refusal.target.name} can express")
+        if kept is not None:
+            ways.append(f"take the nearest, which is in {kept}")
+    return ", or ".join(ways) or None
 
 
 def as_plain(made: Export) -> dict[str, object]:

@@ -15,7 +15,7 @@ from pipebench.formats.frameworks.arrangement import arrange
 from pipebench.formats.frameworks.targets import TARGETS
 from pipebench.formats.frameworks.torch_schedule import read_cells
 from pipebench.hooks.manager import Host
-from pipebench.report.text.exports import export_lines, refusal_lines
+from pipebench.report.text.exports import export_lines, refusal_hint, refusal_lines
 from tests.language_models import HEAVY_HEAD, TINY, planned, problem
 
 HOST = Host()
@@ -168,6 +168,16 @@ def test_a_refusal_offers_a_plan_that_works(given: Problem, plan: Plan) -> None:
     assert TARGETS["megatron"].refusal(made.nearest.problem, made.nearest.plan) == ""
     assert check_pins(pinned, made.nearest.plan).status == "valid"
     assert "the nearest that it can" in "\n".join(refusal_lines(made))
+    assert refusal_hint(made, None) == "plan with best, which keeps to what megatron can express"
+
+
+def test_what_no_plan_has_words_for_names_the_option_alone() -> None:
+    pins = Pins(tensor_parallel=1, pipeline=2, data_parallel=2, virtual_stages=1, micro_batch=2)
+    whole = problem(devices=4, mini_batch=16, pins=pins, sharding="zero3", **TINY)
+    made = exported(whole, planned(whole), "megatron")
+    assert isinstance(made, Refusal)
+    assert made.nearest is None
+    assert refusal_hint(made, None) == "plan with --optimizer-sharding zero1"
 
 
 def test_torchtitan_gets_the_schedule(given: Problem, plan: Plan) -> None:
