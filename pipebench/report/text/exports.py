@@ -10,7 +10,6 @@ from pipebench.defaults import BEST
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.framework import StepCosts
 from pipebench.formats.frameworks import megatron
-from pipebench.formats.frameworks.facts import framework_family
 from pipebench.formats.frameworks.megatron import write_layout
 from pipebench.formats.frameworks.targets import Target
 from pipebench.report.units import gigabytes, percent, seconds
@@ -30,6 +29,12 @@ def export_lines(made: Export) -> Iterator[str]:
     if made.target.name == "megatron":
         yield from megatron.comments(arrangement)
     yield f"predicted {seconds(prediction.seconds)} for {problem.mini_batch} samples under {prediction.scheduler}"
+    if made.split is not None:
+        yield (
+            f"the plan's own order, {made.split.scheduler}, takes {seconds(made.split.seconds)} and splits "
+            f"backwards; this one does not (to keep it: plan with --scheduler {made.split.scheduler} --export "
+            f"{made.target.name})"
+        )
     yield _price(made.target, problem.regime.step)
     yield _against_uniform(made)
     if prediction.fits:
@@ -97,7 +102,7 @@ def _price(target: Target, step: StepCosts | None) -> str:
     """Whose step the prediction is of, and what to do where it is another framework's than the block's."""
     if step is None:
         return "priced without a framework's step (--framework)"
-    if not target.frameworks or framework_family(step.framework) in target.frameworks:
+    if not target.frameworks or target.priced_by(step):
         return f"priced as {step.framework} runs it"
     others = " or ".join(f"--framework {name}" for name in target.frameworks)
     return f"PRICED AS {step.framework} RUNS IT, not as {target.name} does: plan with {others}"

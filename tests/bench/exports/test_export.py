@@ -187,6 +187,34 @@ def test_torchtitan_gets_the_schedule(given: Problem, plan: Plan) -> None:
     assert len(read_cells(made.schedule, "order.csv")) == 4
 
 
+@pytest.mark.parametrize(
+    ("framework", "keep", "whole"),
+    [
+        ("torchtitan", False, True),
+        ("torchtitan-eager", False, True),
+        ("torchtitan", True, False),
+        ("", False, False),
+    ],
+)
+def test_torchtitan_priced_gets_full_backwards_if_it_may(
+    given: Problem, plan: Plan, framework: str, keep: bool, whole: bool
+) -> None:
+    """Split ones do not run with its usual attention: the block says so where it has them."""
+    step = StepCosts(framework=framework, optimizer_s_per_element=0.0) if framework else None
+    priced = replace(given, regime=replace(given.regime, step=step))
+    schedule = HostServices(HOST).schedule("zb-h1", priced, plan)
+    own = PlannedProblem(problem=priced, plan=plan, schedule=schedule, scheduler="zb-h1")
+    made = export(HOST, own, TARGETS["torchtitan"], "order.csv", keep)
+    assert isinstance(made, Export)
+    assert made.schedule is not None
+    assert (b"I" not in made.schedule) == whole
+    assert made.prediction.scheduler == ("1f1b" if whole else "zb-h1")
+    assert ("stage_backward_input stops on the BlockMask" in made.text) != whole
+    said = "\n".join(export_lines(made))
+    assert ("the plan's own order, zb-h1, takes" in said) == whole
+    assert made.made.plan == plan
+
+
 def test_torchtitan_reads_no_schedule_without_a_pipeline() -> None:
     pins = Pins(tensor_parallel=2, pipeline=1, data_parallel=2, virtual_stages=1, micro_batch=2)
     alone = problem(devices=4, mini_batch=8, pins=pins, **TINY)

@@ -59,6 +59,7 @@ def show_export(
     *,
     as_json: bool = False,
     allow_idle: bool = False,
+    keep_order: bool = False,
 ) -> int:
     """Print or write the export; a plan that the framework cannot express is exit code 1, with the nearest.
 
@@ -72,7 +73,7 @@ def show_export(
     from pipebench.report.text.exports import as_plain, export_lines, refusal_hint, refusal_lines
 
     file = csv or (output.with_suffix(".csv") if output is not None else Path("schedule.csv"))
-    made = export(host, planned, target_named(name), str(file))
+    made = export(host, planned, target_named(name), str(file), keep_order)
     if isinstance(made, Refusal):
         if kept is not None and made.nearest is not None:
             found = made.nearest

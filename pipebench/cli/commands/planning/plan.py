@@ -132,7 +132,7 @@ def command(
             from pipebench.cli.commands.planning.export import show_export
 
             say("")
-            show_export(host, planned, exported, allow_idle=allow_idle)
+            show_export(host, planned, exported, allow_idle=allow_idle, keep_order=scheduler is not None)
     return ExitCode.OK if row.status == "ok" else ExitCode.SOME_FAILED
 
 
