@@ -1,6 +1,7 @@
 """A plan as torchtitan's module_fqns_per_model_part, and its schedule as CSV."""
 
 from pipebench.costs.transformer import EMBEDDING, HEAD, LAYER, NORM
+from pipebench.defaults import INTERLEAVED, ONE_F_ONE_B
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.framework import Framework
 from pipebench.formats.frameworks.arrangement import Arrangement, CannotExpress
@@ -11,7 +12,8 @@ REVISION = "torchtitan b5bcd76c6"
 SPLIT_BACKWARDS = (
     "the schedule splits backwards (I and W): there torch's stage_backward_input stops on the BlockMask of "
     "FlexAttention, torchtitan's usual attention, so its own tests of such schedules are off "
-    "(tests/integration_tests/features.py); run attn_backend varlen, or plan with --scheduler 1f1b"
+    f"(tests/integration_tests/features.py); run attn_backend varlen, or plan with --scheduler {ONE_F_ONE_B} (of "
+    f"several stages a rank {INTERLEAVED})"
 )
 """What to know of an order that is no order of full backwards."""
 
