@@ -117,16 +117,18 @@ def best(
             parallel=True,
         )
 
-    offered = () if target is None else target.schedules
+    offered: tuple[str, ...] = ()
+    if target is not None:
+        offered = target.schedules if scheduler else target.schedulers(problem)
     portfolio = [replace(trial_of(ready), offered=offered, coarsen=coarsen) for ready in capable]
     search = trial_of(_searcher(host, gap, problem)) if SEARCH_PLANNER in host.slot("planners") else None
     everyone = [*portfolio, search] if search else portfolio
     compile_side_by_side(host, [(each.planner, each.searcher(each.planning)) for each in everyone], compiling)
-    contest = _Contest(host, problem, entries, timeout_s, gap, target, whole, told, solved)
+    contest = _Contest(host, problem, entries, timeout_s, gap, target, offered, whole, told, solved)
     for position, trial in enumerate(portfolio):
         contest.enter(trial.planner.label, trial, _planners_s(contest.left_s(), trial, len(portfolio), position))
     if search is not None:
-        search = replace(search, start=_start(contest.ranked(), target, whole), heard=solved)
+        search = replace(search, start=_start(contest.ranked(), target, offered, whole), heard=solved)
         contest.enter(SEARCH_PLANNER, search, contest.left_s())
     return contest.result()
 
@@ -145,12 +147,14 @@ class _Contest:
         timeout_s: float,
         gap: float,
         target: Target | None,
+        offered: Sequence[str],
         whole: bool,
         told: Told,
         solved: Told,
     ) -> None:
         self._host, self._entries, self._timeout_s, self._gap = host, entries, timeout_s, gap
         self._target, self._whole, self._told, self._solved = target, whole, told, solved
+        self._offered = offered
         self._mini_batch = problem.mini_batch
         self._interrupted = False
         self._incumbent_s = math.inf
@@ -176,7 +180,7 @@ class _Contest:
             self._told(label)
             try:
                 outcome = run_trial(self._host, replace(trial, timeout_s=seconds))
-                reason = _unfit(outcome, self._target, self._whole)
+                reason = _unfit(outcome, self._target, self._offered, self._whole)
             except KeyboardInterrupt:
                 if not self.ranked():
                     raise
@@ -276,7 +280,7 @@ def _bound_s(problem: Problem) -> float:
         return 0.0
 
 
-def _start(ranked: Sequence[Candidate], target: Target | None, whole: bool) -> Start:
+def _start(ranked: Sequence[Candidate], target: Target | None, offered: tuple[str, ...], whole: bool) -> Start:
     """The fastest plans, and what the search must keep to."""
     seeds: dict[str, tuple[str, Plan]] = {}
     for entry in ranked:
@@ -285,7 +289,7 @@ def _start(ranked: Sequence[Candidate], target: Target | None, whole: bool) -> S
     return Start(
         seeds=tuple(seeds.values())[:SEEDS],
         target="" if target is None else target.name,
-        offered=() if target is None else target.schedules,
+        offered=offered,
         whole=whole,
         progress=True,
     )
@@ -306,7 +310,7 @@ def _incapable(ready: Ready, problem: Problem) -> str:
     return ""
 
 
-def _unfit(outcome: Outcome, target: Target | None, whole: bool) -> str:
+def _unfit(outcome: Outcome, target: Target | None, offered: Sequence[str], whole: bool) -> str:
     row = outcome.row
     if row.status != "ok" or outcome.plan is None:
         return f"{row.status}: {row.reason}"
@@ -318,7 +322,7 @@ def _unfit(outcome: Outcome, target: Target | None, whole: bool) -> str:
         refusal = target.refusal(outcome.problem, outcome.plan)
         if refusal:
             return f"{target.name} cannot express it: {refusal}"
-        if target.schedules and row.scheduler not in target.schedules:
+        if offered and row.scheduler not in offered:
             return f"{target.name} does not run it under {row.scheduler}"
     used, size = outcome.plan.devices_used, outcome.problem.cluster.size
     if whole and used < size:

@@ -7,13 +7,14 @@ from dataclasses import replace as replace_trial
 from typing import Any
 
 import pytest
-from msgspec.structs import replace as replace_row
+from msgspec.structs import replace
 
 from pipebench.bench import best as best_module
 from pipebench.bench.best import STARTS, best
 from pipebench.bench.problems.workload import Workload
 from pipebench.bench.trials.trial import Outcome, Trial, run_trial
 from pipebench.domain.errors import PipebenchError
+from pipebench.domain.framework import StepCosts
 from pipebench.domain.problem import Pins, Regime
 from pipebench.formats.frameworks.targets import TARGETS
 from pipebench.hooks.manager import Host
@@ -30,8 +31,6 @@ def short_search(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def workload(pins: Pins, memory_bytes: int | None = None) -> Workload:
-    from msgspec.structs import replace
-
     made = problem(devices=4, mini_batch=16, pins=pins, **TINY)
     cluster = made.cluster
     if memory_bytes is not None:
@@ -97,7 +96,7 @@ def test_a_plan_of_more_stages_wins_only_if_it_is_faster(
         outcome = run_trial(host, trial)
         assert outcome.row.simulated_s is not None
         if times:
-            row = replace_row(outcome.row, simulated_s=times[0] * (1 - gain), stages=99)
+            row = replace(outcome.row, simulated_s=times[0] * (1 - gain), stages=99)
             return replace_trial(outcome, row=row)
         times.append(outcome.row.simulated_s)
         return outcome
@@ -126,6 +125,17 @@ def test_with_a_target_the_search_keeps_to_what_it_can_express() -> None:
         for e in found.ranked
         if e.outcome and e.outcome.plan
     )
+
+
+@pytest.mark.parametrize(("scheduler", "ordered"), [(None, "1f1b"), ("zb-h1", "zb-h1")])
+def test_for_torchtitan_as_it_is_priced_backwards_are_whole(scheduler: str | None, ordered: str) -> None:
+    """It runs no split ones with its usual attention. An order that the user names stands."""
+    plain = workload(Pins(tensor_parallel=2, pipeline=2, virtual_stages=1))
+    step = StepCosts(framework="torchtitan", optimizer_s_per_element=0.0)
+    problem = replace(plain.base, regime=replace(plain.base.regime, step=step))
+    priced = replace_trial(plain, base=problem)
+    found = best(HOST, priced, timeout_s=60, target=TARGETS["torchtitan"], gap=1000.0, scheduler=scheduler)
+    assert [entry.row.scheduler for entry in found.ranked if entry.row] == [ordered]
 
 
 def test_nothing_fits() -> None:

@@ -134,7 +134,7 @@ def command(
             from pipebench.cli.commands.planning.export import show_export
 
             say("")
-            show_export(host, planned, exported, allow_idle=allow_idle)
+            show_export(host, planned, exported, allow_idle=allow_idle, keep_order=scheduler is not None)
     return ExitCode.OK if row.status == "ok" else ExitCode.SOME_FAILED
 
 
@@ -158,12 +158,13 @@ def _one(
     from pipebench.cli.progress import Progress
     from pipebench.formats.frameworks.targets import target_named
 
+    regime = regime or home_regime(ready)
     trial = Trial(
         workload=workload,
-        regime=regime or home_regime(ready),
+        regime=regime,
         planner=ready,
         scheduler=scheduler,
-        offered=() if exported is None else target_named(exported).schedules,
+        offered=() if exported is None else target_named(exported).schedulers(workload.problem(regime)),
         timeout_s=timeout,
         seed=seed,
         coarsen=coarsen,
