@@ -216,6 +216,24 @@ def test_a_framework_that_is_not_known_is_priced_aloud_and_a_wrong_name_is_not()
         assert refused.value.reason.startswith("a framework whose name is nearly ")
 
 
+@pytest.mark.parametrize("framework", ["", "DeepSpeed", "nanotron", "Fairseq"])
+def test_a_framework_that_is_not_known_is_of_the_generation_of_its_device(framework: str) -> None:
+    """On an H100 it has fused attention and all that Megatron-LM has there; on an A100 neither."""
+    new, old = run(framework=framework, device="H100-80GB"), run(framework=framework)
+    known = express(run(framework="Megatron-LM", device="H100-80GB"))
+    assert express(new).spec == known.spec
+    assert express(new, {"framework": "megatron-v2"}).spec == express(old).spec
+    for row, value, other in ((new, "megatron", "megatron-v2"), (old, "megatron-v2", "megatron")):
+        (said,) = [each for each in express(row).assumptions if each.field == "framework"]
+        assert (said.value, said.alternatives) == (value, (other,))
+
+
+def test_nemo_is_megatron_lm() -> None:
+    for device in ("H100-80GB", "A100-80GB"):
+        nemo, megatron = (express(run(framework=name, device=device)) for name in ("NeMo 2.0", "Megatron-LM"))
+        assert nemo == megatron
+
+
 @pytest.mark.parametrize(
     ("precision", "framework"),
     [
