@@ -80,7 +80,7 @@ def framework_of(run: Run, device: str, choices: Choices) -> FrameworkName:
     if found is None:
         like = get_close_matches(re.split(r"[^a-z-]", run.framework.lower())[0], NAMES, 1, ALIKE)
         if like:
-            raise NotExpressed(f"a framework whose name is nearly {like[0]}")
+            raise NotExpressed(f"a framework whose name is nearly {like[0]}", f"framework is {run.framework}")
     elif found != "megatron":
         return found
     usual, other = ("megatron", "megatron-v2") if device.startswith(FUSED_SINCE) else ("megatron-v2", "megatron")
@@ -161,11 +161,11 @@ def sharding_of(text: str, framework: FrameworkName, pp: int, dp: int, choices: 
             return "none"
         return cast(OptimizerSharding, choices.take("optimizer sharding", "zero1", ("none",)))
     if found[1] is not None and int(found[1]) != dp:
-        raise NotExpressed("replicas that share out weights in groups")
+        raise NotExpressed("replicas that share out weights in groups", f"FSDP={found[1]}, {dp} replicas")
     if pp == 1:
         return "zero3"
     if not is_torchtitan(framework):
-        raise NotExpressed("fully sharded data parallelism in a pipeline")
+        raise NotExpressed("fully sharded data parallelism in a pipeline", f"pp is {pp}")
     return "zero1"
 
 
