@@ -112,13 +112,17 @@ def test_a_run_that_would_not_fit_is_said_at_the_end(pipebench: CommandLine, tmp
     done = pipebench("accuracy", str(path), "--html", str(page))
     said = "1 run would not fit its device as it is said: the row or the predicted memory is wrong: large ("
     assert said in " ".join(done.out.split())
+    assert "of 2 runs" in done.out
     assert " of 80.0 GB)" in done.out.splitlines()[-1]
     assert said in page.read_text()
     small, row = json.loads(pipebench("accuracy", str(path), "--json").out)["rows"]
     assert (small["fit"], row["fit"], row["device_memory_bytes"]) == ("fits", "does not fit", 80 * 10**9)
     assert row["memory_high_bytes"] > row["device_memory_bytes"] > small["memory_high_bytes"]
-    path.write_bytes(table(SMALL))
-    assert "would not fit" not in pipebench("accuracy", str(path)).out
+    path.write_bytes(table(SMALL | {"device": "A100-80GB?"}))
+    one = pipebench("accuracy", str(path)).out
+    assert "would not fit" not in one
+    assert re.search(r"% of 1 run$", one, re.MULTILINE)
+    assert "device of 1 run\n" in one
 
 
 def test_memory_that_the_row_says_is_the_limit(pipebench: CommandLine, tmp_path: Path) -> None:
