@@ -34,6 +34,8 @@ SEEDS = 8
 """Plans from which the search goes on: the fastest."""
 STALL, LEAST_STALL, MOST_STALL = 50, 500, 2000
 """The search gives up after so many plans for each operator without a better one; and begins again."""
+NEAR = 1.0001
+"""Within this factor of the fastest the plan with the fewest stages is the best one."""
 STARTS = 4
 """It ends when so many starts in a row brought no better plan."""
 INTERRUPTED = "interrupted"
@@ -56,7 +58,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """entries: every planner. ranked: those whose plans take part, the fastest first. why: the choice in words."""
+    """entries: every planner. ranked: those whose plans take part, the winner first. why: the choice in words."""
 
     entries: tuple[Candidate, ...]
     ranked: tuple[Candidate, ...]
@@ -90,7 +92,7 @@ def best(
 
     Capable: it has what the pins ask for; plans for the other regime are adapted. Planners with default options,
     one search each, not timed. The search begins with the fastest plans; it gets half of the time and what the
-    planners leave. Equal times: the one with fewer stages, then by name, the search last.
+    planners leave. Times within `NEAR`: the one with fewer stages, then by name, the search last.
     coarsen: they see at most so many blocks of operators (0: the operators).
     whole: only plans that use every device take part.
     gap: planners and search end when the fastest plan is within this share of the proven bound.
@@ -115,16 +117,18 @@ def best(
             parallel=True,
         )
 
-    offered = () if target is None else target.schedules
+    offered: tuple[str, ...] = ()
+    if target is not None:
+        offered = target.schedules if scheduler else target.schedulers(problem)
     portfolio = [replace(trial_of(ready), offered=offered, coarsen=coarsen) for ready in capable]
     search = trial_of(_searcher(host, gap, problem)) if SEARCH_PLANNER in host.slot("planners") else None
     everyone = [*portfolio, search] if search else portfolio
     compile_side_by_side(host, [(each.planner, each.searcher(each.planning)) for each in everyone], compiling)
-    contest = _Contest(host, problem, entries, timeout_s, gap, target, whole, told, solved)
+    contest = _Contest(host, problem, entries, timeout_s, gap, target, offered, whole, told, solved)
     for position, trial in enumerate(portfolio):
         contest.enter(trial.planner.label, trial, _planners_s(contest.left_s(), trial, len(portfolio), position))
     if search is not None:
-        search = replace(search, start=_start(contest.ranked(), target, whole), heard=solved)
+        search = replace(search, start=_start(contest.ranked(), target, offered, whole), heard=solved)
         contest.enter(SEARCH_PLANNER, search, contest.left_s())
     return contest.result()
 
@@ -143,12 +147,14 @@ class _Contest:
         timeout_s: float,
         gap: float,
         target: Target | None,
+        offered: Sequence[str],
         whole: bool,
         told: Told,
         solved: Told,
     ) -> None:
         self._host, self._entries, self._timeout_s, self._gap = host, entries, timeout_s, gap
         self._target, self._whole, self._told, self._solved = target, whole, told, solved
+        self._offered = offered
         self._mini_batch = problem.mini_batch
         self._interrupted = False
         self._incumbent_s = math.inf
@@ -160,8 +166,11 @@ class _Contest:
         return self._until - time.monotonic()
 
     def ranked(self) -> list[Candidate]:
-        """Those whose plans take part, the fastest first."""
-        return sorted((entry for entry in self._entries if not entry.reason), key=_order)
+        """Those whose plans take part, the fastest first; but before it one as good that has fewer stages."""
+        found = sorted((entry for entry in self._entries if not entry.reason), key=_order)
+        near = [entry for entry in found if _order(entry)[0] <= NEAR * _order(found[0])[0]]
+        first = min(near, key=lambda entry: (_order(entry)[1:], _order(entry)[0]), default=None)
+        return found if first is None else [first, *(entry for entry in found if entry is not first)]
 
     def enter(self, label: str, trial: Trial, seconds: float) -> None:
         """Run a planner for so long, or say why not. Raises KeyboardInterrupt where no plan is known yet."""
@@ -171,7 +180,7 @@ class _Contest:
             self._told(label)
             try:
                 outcome = run_trial(self._host, replace(trial, timeout_s=seconds))
-                reason = _unfit(outcome, self._target, self._whole)
+                reason = _unfit(outcome, self._target, self._offered, self._whole)
             except KeyboardInterrupt:
                 if not self.ranked():
                     raise
@@ -194,7 +203,10 @@ class _Contest:
         """Raises PipebenchError with every reason where no plan takes part."""
         entries, ranked, target = self._entries, self.ranked(), self._target
         if not ranked:
-            reasons = "; ".join(f"{entry.planner}: {entry.reason}" for entry in entries)
+            alike: dict[str, list[str]] = {}
+            for entry in entries:
+                alike.setdefault(entry.reason, []).append(entry.planner)
+            reasons = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in alike.items())
             what = "fits" if target is None else f"fits and {target.name} can express"
             raise PipebenchError(
                 f"no planner has a plan that {what}: {reasons}",
@@ -268,7 +280,7 @@ def _bound_s(problem: Problem) -> float:
         return 0.0
 
 
-def _start(ranked: Sequence[Candidate], target: Target | None, whole: bool) -> Start:
+def _start(ranked: Sequence[Candidate], target: Target | None, offered: tuple[str, ...], whole: bool) -> Start:
     """The fastest plans, and what the search must keep to."""
     seeds: dict[str, tuple[str, Plan]] = {}
     for entry in ranked:
@@ -277,7 +289,7 @@ def _start(ranked: Sequence[Candidate], target: Target | None, whole: bool) -> S
     return Start(
         seeds=tuple(seeds.values())[:SEEDS],
         target="" if target is None else target.name,
-        offered=() if target is None else target.schedules,
+        offered=offered,
         whole=whole,
         progress=True,
     )
@@ -298,7 +310,7 @@ def _incapable(ready: Ready, problem: Problem) -> str:
     return ""
 
 
-def _unfit(outcome: Outcome, target: Target | None, whole: bool) -> str:
+def _unfit(outcome: Outcome, target: Target | None, offered: Sequence[str], whole: bool) -> str:
     row = outcome.row
     if row.status != "ok" or outcome.plan is None:
         return f"{row.status}: {row.reason}"
@@ -310,7 +322,7 @@ def _unfit(outcome: Outcome, target: Target | None, whole: bool) -> str:
         refusal = target.refusal(outcome.problem, outcome.plan)
         if refusal:
             return f"{target.name} cannot express it: {refusal}"
-        if target.schedules and row.scheduler not in target.schedules:
+        if offered and row.scheduler not in offered:
             return f"{target.name} does not run it under {row.scheduler}"
     used, size = outcome.plan.devices_used, outcome.problem.cluster.size
     if whole and used < size:
@@ -334,7 +346,8 @@ def _why(entries: list[Candidate], ranked: list[Candidate], target: Target | Non
     others = [entry for entry in ranked[1:] if entry.planner != SEARCH_PLANNER]
     if others and others[0].row is not None:
         other = others[0].row.simulated_s or 0.0
-        how = "the same time, more stages or a later name" if other == mine else f"{other / mine - 1:.2%} slower"
+        same = max(mine, other) <= NEAR * min(mine, other)
+        how = "the same time, more stages or a later name" if same else f"{other / mine - 1:.2%} slower"
         lines.append(f"runner-up: {others[0].planner}, {other:.4g} s: {how}")
     else:
         lines.append("runner-up: none")

@@ -4,7 +4,7 @@ search took no time.
 
 from pathlib import Path
 
-from pipebench.algorithms.chains.stage_row import not_offered, stage_row, way
+from pipebench.algorithms.chains.stage_row import not_offered, recompute_notices, stage_row, way
 from pipebench.bench.components import Ready
 from pipebench.check import check_plan
 from pipebench.defaults import scheduler_for, schedulers
@@ -105,7 +105,10 @@ def ready_layout(layout: ForeignLayout) -> Ready:
             micro_batch=micro_batch,
             placement=kind,
         )
-        notices = (f"read as TP {tensor}, DP {replicas}, PP {pipeline}, micro-batch {micro_batch}",)
+        notices = (
+            f"read as TP {tensor}, DP {replicas}, PP {pipeline}, micro-batch {micro_batch}",
+            *recompute_notices(problem, run),
+        )
         name = "" if context.scheduler else scheduler_for("sync", kind)
         schedule = context.schedule(name, problem, plan) if name else None
         return PlanResult(plan=plan, schedule=schedule, scheduler=name, notices=notices)

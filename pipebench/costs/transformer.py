@@ -56,7 +56,8 @@ class Product:
 class LayerShape:
     """sequence: tokens a sample. branches: 2 for a gated feed-forward, else 1. experts: feed-forward parts, of
     which each token passes `active`. bias, dropout, causal: whether there is one. vectors: of a norm, 1 RMS, 2
-    with shift.
+    with shift. qkv_bias: queries, keys and values have one, other products none. head_norm: whether each head's
+    query and key pass an RMS norm.
     """
 
     sequence: int
@@ -72,6 +73,8 @@ class LayerShape:
     dropout: bool = False
     causal: bool = True
     vectors: int = 1
+    qkv_bias: bool = False
+    head_norm: bool = False
 
     @property
     def queries(self) -> int:
@@ -128,7 +131,8 @@ class LayerShape:
     @property
     def split_weights(self) -> int:
         """Elements that tensor parallelism shares out: matrices, and the biases of those split by output."""
-        biases = self.queries + 2 * self.keys + self.experts * self.branches * self.ffn if self.bias else 0
+        biases = self.queries + 2 * self.keys if self.bias or self.qkv_bias else 0
+        biases += self.experts * self.branches * self.ffn if self.bias else 0
         return sum(product.weights for product in self.products if product.split) + biases
 
     @property
@@ -136,7 +140,8 @@ class LayerShape:
         """Elements that every device holds: norms, the router, biases of the products split by input."""
         biases = (1 + self.experts) * self.hidden if self.bias else 0
         router = sum(product.weights for product in self.products if not product.split)
-        return 2 * self.vectors * self.hidden + biases + router
+        of_heads = 2 * self.head if self.head_norm else 0
+        return 2 * self.vectors * self.hidden + of_heads + biases + router
 
     def weights(self, ways: int = 1) -> int:
         """Elements on one of `ways` devices."""
@@ -170,8 +175,10 @@ class LayerShape:
         elementwise: eager RMS norms keep their input in fp32, and what they scale; an eager gate its activated
         branch.
         repeats_keys: keys and values are kept for each head of queries.
+        Norms of heads keep their inputs besides.
         """
         states = 2 * self.queries + 2 * (self.queries if repeats_keys else self.keys)
+        normed = self.queries + self.keys if self.head_norm else 0
         eager = elementwise == "eager"
         inner = self.active * (2 * self.branches if eager else self.branches + 1) * self.ffn
         routed = (self.active - 1) * self.hidden if self.experts > 1 else 0
@@ -180,7 +187,8 @@ class LayerShape:
         around = element_bytes * (4 * self.hidden + routed) + masks - less * (2 * self.hidden + routed)
         around += 2 * WIDE_BYTES * self.hidden if eager and self.rms else 0
         softmax = (element_bytes + (element_bytes + MASK_BYTES if self.dropout else 0)) * self.sequence
-        inside = element_bytes * (states + inner) + self.heads * (softmax if scores else STATISTIC_BYTES)
+        inside = element_bytes * (states + normed + inner) + self.heads * (softmax if scores else STATISTIC_BYTES)
+        inside += WIDE_BYTES * normed if eager else 0
         inside -= less * self.active * self.ffn - (narrow_bytes or 0) * self.queries
         if sequence_split:
             whole = 2 * (element_bytes - less) * self.hidden if keeps_gathered else 0
@@ -233,6 +241,8 @@ def layer_shape(operator: Operator) -> LayerShape:
             dropout=bool(said.get("dropout", 0)),
             causal=bool(said.get("causal", 1)),
             vectors=said.get("vectors", 1),
+            qkv_bias=bool(said.get("qkv_bias", 0)),
+            head_norm=bool(said.get("head_norm", 0)),
         )
     except KeyError as missing:
         raise PipebenchError(f"operator {operator.name!r} lacks the dim {missing.args[0]!r}") from None

@@ -11,8 +11,18 @@ from pipebench.domain.profile import Precision
 from pipebench.domain.value import Value
 from pipebench.formats.files import read_file
 
-ARCHITECTURES = {"llama": "llama", "mistral": "llama", "gpt2": "gpt2", "bert": "bert", "mixtral": "mixtral"}
-"""model_type to the architecture whose layers it has (mistral: llama's; its sliding window is not priced)."""
+ARCHITECTURES = {
+    "llama": "llama",
+    "mistral": "llama",
+    "qwen2": "llama",
+    "qwen3": "llama",
+    "gpt2": "gpt2",
+    "bert": "bert",
+    "mixtral": "mixtral",
+}
+"""model_type to the architecture whose layers it has. Sliding windows, of mistral and others, are not priced."""
+BESIDES = {"qwen2": "qkv_bias", "qwen3": "head_norm"}
+"""What the layers of a model_type have besides: the option of `llm` that says so."""
 PRECISIONS: dict[str, Precision] = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}
 
 
@@ -47,16 +57,26 @@ def read_config(path: str, sequence: int | None = None) -> ModelConfig:
         named = f"{kind!r}" if kind is not None else "no model_type"
         raise PipebenchError(
             f"{path}: unknown architecture {named}",
-            f"{nearest(str(kind), ARCHITECTURES)}; for others profile the model and use --profile",
+            f"{_meant(str(kind))}; a model with the layers of a Llama may be given with model_type llama, "
+            "for others profile the model and use --profile",
         )
-    return _ConfigReader(path, said, ARCHITECTURES[kind]).read(sequence)
+    return _ConfigReader(path, said, kind).read(sequence)
+
+
+def _meant(kind: str) -> str:
+    """The nearest model_type, and all. None is near a known one with an ending, such as qwen3_moe: it is another
+    model.
+    """
+    if kind.startswith(tuple(ARCHITECTURES)):
+        return f"valid: {', '.join(sorted(ARCHITECTURES))}"
+    return nearest(kind, ARCHITECTURES)
 
 
 class _ConfigReader:
     """Keys of one file, under the names that its architecture gives them."""
 
-    def __init__(self, path: str, said: dict[str, Any], architecture: str) -> None:
-        self._path, self._said, self._architecture = path, said, architecture
+    def __init__(self, path: str, said: dict[str, Any], kind: str) -> None:
+        self._path, self._said, self._kind, self._architecture = path, said, kind, ARCHITECTURES[kind]
         self._notes: list[str] = []
 
     def read(self, sequence: int | None) -> ModelConfig:
@@ -95,6 +115,8 @@ class _ConfigReader:
             "tied": bool(self._said.get("tie_word_embeddings", learned)),
             "dropout": isinstance(dropout, int | float) and dropout > 0,
         }
+        if self._kind in BESIDES:
+            options[BESIDES[self._kind]] = True
         usual = {"kv_heads": heads, "experts": 1, "active": 1, "token_types": 2}
         said = {name: value for name, value in options.items() if value and value != usual.get(name)}
         texts = {name: str(value).lower() for name, value in said.items()}

@@ -141,14 +141,17 @@ class LayerKernels:
         reduces = [crossing, crossing] if self.ways > 1 else []
         forward, core = self._products("forward"), self._core_forward()
         biases = [stream(self._inner), stream(3 * self._queries), stream(self._whole), stream(self._whole)]
+        of_keys = [stream(self._queries + 2 * self.element_bytes * layer.keys)] if self.shape.qkv_bias else []
         back = [
             *between.norm_backward(layer.hidden, layer.rms) * 2,
+            *(each for elements in self._normed_heads for each in between.norm_backward(elements, rms=True)),
             *between.residual_backward(layer) * 2,
             *between.activation_backward(layer),
-            *(biases if self.shape.bias else ()),
+            *(biases if self.shape.bias else of_keys),
             *between.sums(layer),
         ]
-        norms, residuals = between.norm(layer.hidden, layer.rms) * 2, between.residual(layer) * 2
+        norms = [*between.norm(layer.hidden, layer.rms) * 2, *self._head_norms]
+        residuals = between.residual(layer) * 2
         again = Pass(core) if self.attention == "selective" else Pass()
         return OperatorPasses(
             Pass([*norms, *forward, *core, *residuals, *between.activation(layer)], reduces),
@@ -170,6 +173,7 @@ class LayerKernels:
         return Pass(
             [
                 *between.norm(layer.hidden, layer.rms) * 2,
+                *self._head_norms,
                 *between.rotations(layer),
                 *products,
                 *between.residual(layer),
@@ -181,6 +185,15 @@ class LayerKernels:
     @cached_property
     def _queries(self) -> float:
         return self.element_bytes * self._tokens * self.shape.queries / self.ways
+
+    @cached_property
+    def _normed_heads(self) -> tuple[float, ...]:
+        """Elements of queries and of keys, where their heads are normed."""
+        return (self._activations.queries, self._activations.keys) if self.shape.head_norm else ()
+
+    @cached_property
+    def _head_norms(self) -> list[float]:
+        return [each for elements in self._normed_heads for each in self._between.norm(elements, rms=True)]
 
     def _products(self, part: str) -> list[float]:
         return [seconds for each in self.shape.products for seconds in self._product(each, part)]

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from pipebench.algorithms.blocks.grouped import grouped_problem, ungrouped_plan
 from pipebench.algorithms.chains.level_cuts import balanced_cuts, layer_groups
-from pipebench.algorithms.chains.stage_row import Way, not_offered, plain, way
+from pipebench.algorithms.chains.stage_row import Way, not_offered, plain, recompute_notices, way
 from pipebench.algorithms.micro_batches import (
     divisors,
     micro_batch_candidates,
@@ -100,7 +100,8 @@ def uniform(problem: Problem, context: Context) -> PlanResult:
     ]
     if not plans:
         raise InfeasibleProblem(f"uniform: no micro-batch gives each of {replicas} replicas a sample")
-    return best_plan("uniform", problem, plans, context, micro_batch_notices(problem, (replicas,)))
+    notices = (*micro_batch_notices(problem, (replicas,)), *recompute_notices(problem, run))
+    return best_plan("uniform", problem, plans, context, notices)
 
 
 def _uniform_way(problem: Problem, tensor: int) -> Way:

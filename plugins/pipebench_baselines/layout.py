@@ -13,7 +13,7 @@ from pipebench.algorithms.chains.level_cuts import (
     loads_of,
     smallest_bottleneck,
 )
-from pipebench.algorithms.chains.stage_row import Way, stage_row
+from pipebench.algorithms.chains.stage_row import Way, recompute_notices, stage_row
 from pipebench.algorithms.planning import idle_devices, memory_limits
 from pipebench.check import check_schedule
 from pipebench.costs.model import CostModel
@@ -156,7 +156,11 @@ def plan(problem: Problem, context: Context) -> PlanResult:
                 scheduler=INTERLEAVED if own else "",
                 claimed_s=time_ns / NS_PER_S,
                 termination="limit" if context.out_of_time() else "heuristic",
-                notices=(f"degrees: {candidate.shape}", *idle_devices(problem, candidate.plan)),
+                notices=(
+                    f"degrees: {candidate.shape}",
+                    *recompute_notices(problem, candidate.shape.way),
+                    *idle_devices(problem, candidate.plan),
+                ),
             )
     if search.refusal is not None and not search.ordered:
         raise search.refusal

@@ -27,7 +27,7 @@ RECOMPUTED: tuple[RecomputePin, ...] = ("none", "stage")
 """What is tried where recomputation is not pinned; of a language model under `stage` each layer runs again."""
 AGAIN: dict[RecomputePin, str] = {
     "none": "",
-    "stage": ", recomputed",
+    "stage": ", recomputed by stage",
     "full": ", recomputed by layer",
     "selective": ", recomputed selectively",
 }
@@ -78,7 +78,7 @@ class LayoutShape:
         return self.data_parallel * self.way.tensor_parallel
 
     def __str__(self) -> str:
-        again = AGAIN[self.way.again]
+        again = AGAIN["full" if self.way.one_by_one else self.way.again]
         return (
             f"TP{self.way.tensor_parallel} DP{self.data_parallel} PP{self.pipeline} VPP{self.virtual}, "
             f"micro-batch "

@@ -42,6 +42,7 @@ def build_llm(context: Context) -> OperatorGraph:
     dims = {"heads": shape.heads, "kv_heads": shape.kv_heads, "head": shape.head, "ffn": shape.ffn}
     named = ("branches", "experts", "active", "bias", "dropout", "causal", "vectors")
     attributes = {name: int(getattr(shape, name)) for name in named}
+    attributes |= {name: 1 for name in ("qkv_bias", "head_norm") if getattr(shape, name)}
     for layer in range(options.layers):
         weights = {f"layers.{layer}.weights": shape.weights()}
         chain.add(f"layers.{layer}", LAYER, dims, weights, f"{layers}{layer}", attributes, layer)
@@ -69,6 +70,8 @@ def layer_of(options: LLMOptions) -> LayerShape:
         dropout=options.dropout,
         causal=options.architecture != "bert",
         vectors=2 if learned else 1,
+        qkv_bias=options.qkv_bias,
+        head_norm=options.head_norm,
     )
 
 

@@ -253,7 +253,8 @@ class LLMOptions(Value, frozen=True, kw_only=True):
     heads (0: as many as heads). head: width of a head (0: hidden / heads). vocab: entries of the table.
     sequence: tokens a sample. positions: learned positions (0: as many as tokens; gpt2 and bert only).
     token_types: bert's. experts, active: feed-forward parts, and how many of them a token passes (mixtral).
-    tied: head and embedding share a table. dropout: whether its masks are kept.
+    tied: head and embedding share a table. dropout: whether its masks are kept. qkv_bias: queries, keys and values
+    have biases (Qwen2). head_norm: each head's query and key are normed (Qwen3).
     """
 
     architecture: Architecture = "llama"
@@ -271,6 +272,8 @@ class LLMOptions(Value, frozen=True, kw_only=True):
     active: int = 1
     tied: bool = False
     dropout: bool = False
+    qkv_bias: bool = False
+    head_norm: bool = False
 
     def __post_init__(self) -> None:
         require_positive(self, "layers", "hidden", "heads", "ffn", "vocab", "sequence", "experts", "active")
@@ -291,6 +294,11 @@ class LLMOptions(Value, frozen=True, kw_only=True):
             self.experts == 1 or self.architecture == "mixtral",
             f"experts={self.experts}: only architecture=mixtral has several",
         )
+        for name in ("qkv_bias", "head_norm"):
+            require(
+                not getattr(self, name) or self.architecture in ("llama", "mixtral"),
+                f"{name}=true: only architecture=llama and architecture=mixtral have it",
+            )
         require(
             self.positions == 0 or self.sequence <= self.positions,
             f"sequence={self.sequence} is longer than the {self.positions} positions that the model has learned",

@@ -224,10 +224,13 @@ def pase_models() -> tuple[Model, ...]:
 
 
 def language_model() -> Model:
-    """Any of four architectures, from the figures of a config.json."""
+    """Any of some architectures, from the figures of a config.json."""
     return Model(
         name="llm",
-        summary="language model from a Hugging Face config.json (--config): llama, gpt2, bert, mixtral",
+        summary=(
+            "language model from a Hugging Face config.json (--config): llama, mistral, mixtral, qwen2, qwen3, "
+            "gpt2, bert"
+        ),
         load="pipebench_models.llm:build_llm",
         options=LLMOptions,
         reference="Korthikanti et al., Reducing Activation Recomputation in Large Transformer Models, 2022",

@@ -82,7 +82,7 @@ def too_little_memory(
     least, there = sum(int(each.min()) for each in memory) + besides_bytes(problem), problem.cluster.memory_bytes
     return InfeasibleProblem(
         f"{planner} needs {least} bytes on each device for {samples} samples at once, devices have "
-        f"{there}: {least - there} bytes are lacking",
+        f"{there} bytes: {least - there} bytes are lacking",
         "pin a smaller micro-batch, or use more devices",
     )
 

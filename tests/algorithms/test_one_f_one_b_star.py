@@ -159,7 +159,7 @@ def test_a_stage_that_cannot_fit_is_named_with_its_bytes() -> None:
     assert accepted(chain(memory=needed), PLAN) > 0
     with pytest.raises(InfeasibleProblem, match=f"stage 1 needs {needed} bytes") as error:
         one_f_one_b_star(CostModel(chain(memory=needed - 6)), PLAN)
-    assert f"have {needed - 6}: 6 too many" in error.value.message
+    assert f"have {needed - 6} bytes: 6 bytes too many" in error.value.message
     assert error.value.hint
 
 

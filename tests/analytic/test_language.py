@@ -3,8 +3,13 @@
 import pytest
 from msgspec.structs import replace
 
-from pipebench.costs.transformer import layer_shape
+from pipebench.costs.transformer import LayerShape, layer_shape
 from pipebench.domain.profile import Alternative, OperatorCosts
+from pipebench.formats.devices import load_device
+from pipebench.formats.frameworks.facts import load_framework
+from pipebench_analytic.elementwise import ELEMENTWISE
+from pipebench_analytic.speeds import Speeds
+from pipebench_analytic.training import TrainingCosts
 from tests.analytic.profiling import COMPUTE_BOUND, NEARLY, V100, costs_of, run
 from tests.models.zoo import model
 
@@ -75,3 +80,45 @@ def test_a_gated_part_saves_three_widths_and_experts_those_that_run() -> None:
     routed = layer_shape(model("llm", **SHAPE, architecture="mixtral", experts=4, active=2).operators[1])
     inner = 3 * 1024
     assert routed.saved_bytes(2) - dense.saved_bytes(2) == 64 * 2 * (inner + 512)
+
+
+QWEN = {"hidden": 512, "heads": 8, "kv_heads": 4, "head": 96, "ffn": 1024, "sequence": 64, "branches": 2}
+QUERIES, KEYS = 8 * 96, 4 * 96
+
+
+def test_what_a_llama_may_have_besides_is_weighed_and_kept() -> None:
+    """Biases go with the heads to which they belong; a norm of heads is whole on each device, its input kept."""
+    plain, biased, normed = (LayerShape(**QWEN, **more) for more in ({}, {"qkv_bias": True}, {"head_norm": True}))
+    for ways in (1, 4):
+        assert biased.weights(ways) - plain.weights(ways) == (QUERIES + 2 * KEYS) // ways
+        assert normed.weights(ways) - plain.weights(ways) == 2 * 96
+        assert biased.saved_bytes(2, ways) == plain.saved_bytes(2, ways)
+        kept = 64 * (QUERIES + KEYS) / ways
+        assert normed.saved_bytes(2, ways) - plain.saved_bytes(2, ways) == 2 * kept
+        eager = [shape.saved_bytes(2, ways, elementwise="eager") for shape in (normed, plain)]
+        assert eager[0] - eager[1] == (2 + 4) * kept
+
+
+@pytest.mark.parametrize("name", ["megatron", "torchtitan", "torchtitan-eager"])
+def test_what_a_llama_may_have_besides_takes_time(name: str) -> None:
+    """The gradient of a bias is a sum over the tokens; heads are normed forward and backward."""
+    framework = replace(load_framework(name), launch_s=0.0)
+    speeds = Speeds(load_device("A100-SXM4-80GB"), "bf16", framework)
+    made = TrainingCosts(speeds, framework, "flash", 2, (1,))
+    sizes = SHAPE | {"hidden": 4096, "heads": 32, "kv_heads": 8, "sequence": 4096}
+
+    def seconds(**more: bool) -> tuple[float, float]:
+        costs = made.costs(model("llm", **sizes, **more).operators[1], 0, (), 0)
+        return costs.forward_s[0], costs.backward_s[0]
+
+    plain, biased, normed = seconds(), seconds(qkv_bias=True), seconds(head_norm=True)
+    queries, keys = 4096 * 4096, 4096 * 1024
+    assert biased[0] == plain[0]
+    assert biased[1] - plain[1] == pytest.approx(speeds.stream_s(2 * (queries + 2 * keys)))
+    kernels = ELEMENTWISE[framework.elementwise](2, speeds.stream_s)
+    forward, backward = (
+        sum(sum(norm(elements, True)) for elements in (queries, keys))
+        for norm in (kernels.norm, kernels.norm_backward)
+    )
+    assert normed[0] - plain[0] == pytest.approx(forward)
+    assert normed[1] - plain[1] == pytest.approx(backward)

@@ -7,12 +7,14 @@ from dataclasses import replace as replace_trial
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from pipebench.bench import best as best_module
 from pipebench.bench.best import STARTS, best
 from pipebench.bench.problems.workload import Workload
 from pipebench.bench.trials.trial import Outcome, Trial, run_trial
 from pipebench.domain.errors import PipebenchError
+from pipebench.domain.framework import StepCosts
 from pipebench.domain.problem import Pins, Regime
 from pipebench.formats.frameworks.targets import TARGETS
 from pipebench.hooks.manager import Host
@@ -29,8 +31,6 @@ def short_search(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def workload(pins: Pins, memory_bytes: int | None = None) -> Workload:
-    from msgspec.structs import replace
-
     made = problem(devices=4, mini_batch=16, pins=pins, **TINY)
     cluster = made.cluster
     if memory_bytes is not None:
@@ -85,6 +85,29 @@ def test_kernels_are_compiled_before_the_time_runs(monkeypatch: pytest.MonkeyPat
     assert [entry.planner for entry in found.ranked] == ["layout"]
 
 
+@pytest.mark.parametrize(("gain", "winner"), [(5e-5, "layout"), (1e-3, "local-search")])
+def test_a_plan_of_more_stages_wins_only_if_it_is_faster(
+    monkeypatch: pytest.MonkeyPatch, gain: float, winner: str
+) -> None:
+    """One part in 10,000 is no reason to run more stages."""
+    times: list[float] = []
+
+    def nearly_as_fast(host: Host, trial: Trial) -> Outcome:
+        outcome = run_trial(host, trial)
+        assert outcome.row.simulated_s is not None
+        if times:
+            row = replace(outcome.row, simulated_s=times[0] * (1 - gain), stages=99)
+            return replace_trial(outcome, row=row)
+        times.append(outcome.row.simulated_s)
+        return outcome
+
+    monkeypatch.setattr(best_module, "run_trial", nearly_as_fast)
+    monkeypatch.setattr(best_module, "MOST_STALL", 5)
+    found = best(Few(), workload(Pins(tensor_parallel=2, pipeline=2)), timeout_s=60)
+    assert found.ranked[0].planner == winner
+    assert f"winner: {winner}" in found.why[0]
+
+
 def test_the_gap_ends_planners_and_search() -> None:
     found = best(HOST, workload(Pins(tensor_parallel=2, pipeline=2)), timeout_s=30, gap=1000.0)
     assert [entry.planner for entry in found.ranked] == ["layout"]
@@ -102,6 +125,17 @@ def test_with_a_target_the_search_keeps_to_what_it_can_express() -> None:
         for e in found.ranked
         if e.outcome and e.outcome.plan
     )
+
+
+@pytest.mark.parametrize(("scheduler", "ordered"), [(None, "1f1b"), ("zb-h1", "zb-h1")])
+def test_for_torchtitan_as_it_is_priced_backwards_are_whole(scheduler: str | None, ordered: str) -> None:
+    """It runs no split ones with its usual attention. An order that the user names stands."""
+    plain = workload(Pins(tensor_parallel=2, pipeline=2, virtual_stages=1))
+    step = StepCosts(framework="torchtitan", optimizer_s_per_element=0.0)
+    problem = replace(plain.base, regime=replace(plain.base.regime, step=step))
+    priced = replace_trial(plain, base=problem)
+    found = best(HOST, priced, timeout_s=60, target=TARGETS["torchtitan"], gap=1000.0, scheduler=scheduler)
+    assert [entry.row.scheduler for entry in found.ranked if entry.row] == [ordered]
 
 
 def test_nothing_fits() -> None:

@@ -29,7 +29,7 @@ def test_a_table_of_errors_reasons_and_assumptions(pipebench: CommandLine, runs:
     assert done.code == 0, done.err
     assert "4 runs, 3 predicted: mean error" in done.out
     assert re.search(r"gpt 8x1024 on 8 x A100-80GB +3 ", done.out)
-    assert re.search(r"expert parallelism +1\b", done.out)
+    assert "expert parallelism, 1 run: experts (ep is 8)" in done.out
     assert re.search(r"recompute +none +1 ", done.out)
     assert "memory of 1 run: mean error" in done.out
     assert re.search(r"^small\s+(measured )?250 ms", done.out, re.MULTILINE)
@@ -87,6 +87,50 @@ def test_nothing_that_can_be_predicted(pipebench: CommandLine, tmp_path: Path) -
     done = pipebench("accuracy", str(path), "--html", str(tmp_path / "page.html"))
     assert done.code == 4
     assert "1 run, none of them predicted" in done.out
+
+
+def test_runs_that_are_not_predicted_are_named_with_their_figures(pipebench: CommandLine, tmp_path: Path) -> None:
+    """The first three of each reason; figures that neighbours share are there once. JSON and page have all."""
+    path, page = tmp_path / "runs.csv", tmp_path / "page.html"
+    wrong = [SMALL | {"id": name, "dp": dp} for name, dp in (("a", "4"), ("b", "4"), ("c", "8"), ("d", "3"))]
+    path.write_bytes(table(SMALL, *wrong, SMALL | {"id": "e", "seq": ""}))
+    done = pipebench("accuracy", str(path), "--html", str(page))
+    text = " ".join(done.out.split())
+    reason = "the product of the degrees is not the number of GPUs"
+    assert f"{reason}, 4 runs: a, b (2 x 2 x 4 = 16, gpus is 8); c (2 x 2 x 8 = 32, gpus is 8) and 1 more" in text
+    assert "column seq is empty, 1 run: e" in text
+    rows = {row["id"]: row for row in json.loads(pipebench("accuracy", str(path), "--json").out)["rows"]}
+    assert (rows["d"]["reason"], rows["d"]["detail"]) == (reason, "2 x 2 x 3 = 12, gpus is 8")
+    assert (rows["e"]["reason"], rows["small"]["detail"]) == ("column seq is empty", "")
+    assert f"{reason} (2 x 2 x 3 = 12, gpus is 8)" in page.read_text()
+
+
+def test_a_run_that_would_not_fit_is_said_at_the_end(pipebench: CommandLine, tmp_path: Path) -> None:
+    path, page = tmp_path / "runs.csv", tmp_path / "page.html"
+    large = {"recompute": "none", "mbs": "64", "gbs": "256", "seq": "2048"}
+    path.write_bytes(table(SMALL, SMALL | large | {"id": "large"}))
+    done = pipebench("accuracy", str(path), "--html", str(page))
+    said = "1 run would not fit its device as it is said: the row or the predicted memory is wrong: large ("
+    assert said in " ".join(done.out.split())
+    assert "of 2 runs" in done.out
+    assert " of 80.0 GB)" in done.out.splitlines()[-1]
+    assert said in page.read_text()
+    small, row = json.loads(pipebench("accuracy", str(path), "--json").out)["rows"]
+    assert (small["fit"], row["fit"], row["device_memory_bytes"]) == ("fits", "does not fit", 80 * 10**9)
+    assert row["memory_high_bytes"] > row["device_memory_bytes"] > small["memory_high_bytes"]
+    path.write_bytes(table(SMALL | {"device": "A100-80GB?"}))
+    one = pipebench("accuracy", str(path)).out
+    assert "would not fit" not in one
+    assert re.search(r"% of 1 run$", one, re.MULTILINE)
+    assert "device of 1 run\n" in one
+
+
+def test_memory_that_the_row_says_is_the_limit(pipebench: CommandLine, tmp_path: Path) -> None:
+    """An H100 of 96 GB, whose kernels are those of the H100 with 80 GB."""
+    path = tmp_path / "runs.csv"
+    path.write_bytes(table(SMALL | {"device": "H100-96GB"}))
+    (row,) = json.loads(pipebench("accuracy", str(path), "--json").out)["rows"]
+    assert row["device_memory_bytes"] == 96 * 10**9
 
 
 def test_a_wrong_table_is_one_line(pipebench: CommandLine, tmp_path: Path) -> None:

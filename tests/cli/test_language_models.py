@@ -75,6 +75,19 @@ def test_export_to_files(name: str, pipebench: CommandLine, plan: str, tmp_path:
     assert told["fits"]
 
 
+def test_a_plan_for_a_framework_is_ordered_as_that_one_runs_it(pipebench: CommandLine, tmp_path: Path) -> None:
+    """What the score says and what is exported are of one schedule; without a target any order may be the best."""
+    pins = ("--pp", "4", "--tp", "1", "--dp", "1", "--vpp", "1", "--micro-batch", "1", "--framework", "megatron")
+    words = ("plan", "layout", "--config", config(tmp_path, **TINY), *SMALL, *pins)
+    free = pipebench(*words)
+    done = pipebench(*words, "--export", "megatron")
+    assert done.code == 0, done.err
+    found = [re.findall(r"simulated +([\d.]+ m?s) .*\((\S+)\)", each.out) for each in (free, done)]
+    assert found[1][0][1] == "1f1b", done.out
+    assert found[0][0][1] != "1f1b", free.out
+    assert f"predicted {found[1][0][0]}" in done.out
+
+
 def test_our_schedule_validates_with_its_plan(pipebench: CommandLine, plan: str, tmp_path: Path) -> None:
     assert pipebench("export", plan, "--to", "torchtitan", "--schedule", str(tmp_path / "order.csv")).code == 0
     done = pipebench("validate", str(tmp_path / "order.csv"))
@@ -121,6 +134,8 @@ def test_a_refused_plan_and_the_nearest(pipebench: CommandLine, tmp_path: Path) 
     assert done.code == 1
     assert "deepspeed cannot express this plan: 2 stages a rank: DeepSpeed runs one" in done.err
     assert "the nearest that it can: TP 1, DP 1, 2 stages, micro-batch 1" in done.err
+    ways = "plan with --vpp 1, or plan with best, which keeps to what deepspeed can express, or take the nearest"
+    assert ways in " ".join(done.err.split())
     assert pipebench("validate", near).code == 0
     assert pipebench("export", near, "--to", "deepspeed", "--allow-idle").code == 0
 

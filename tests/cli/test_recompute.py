@@ -97,3 +97,27 @@ def test_a_word_that_is_none(pipebench: CommandLine) -> None:
     done = pipebench("plan", "uniform", "--models", BERT, *WHERE, "--recompute", "layers")
     assert done.code == 2
     assert "'none', 'selective', 'full', 'stage'" in done.err
+
+
+@pytest.mark.parametrize(
+    ("planner", "word", "tensor", "told"),
+    [
+        ("layout", "stage", "1", True),
+        ("uniform", "stage", "2", True),
+        ("uniform", "stage", "1", False),
+        ("layout", "full", "1", False),
+    ],
+)
+def test_a_plan_says_where_layers_run_again_in_place_of_stages(
+    pipebench: CommandLine, tmp_path: Path, planner: str, word: str, tensor: str, told: bool
+) -> None:
+    """Planners whose layers can run again by themselves take `stage` for `full`."""
+    path = tmp_path / "plan.json"
+    where = ("--config", config(tmp_path, **SMALL), "--cluster", "dgx-h100", *WHERE, "--tp", tensor, "--pp", "2")
+    done = pipebench("plan", planner, *where, "--recompute", word, "-o", str(path))
+    assert done.code == 0, done.err
+    assert ("recompute stage: what can run again by itself does" in " ".join(done.out.split())) == told
+    whole = {stage.recompute for stage in read_document(str(path), "plan").plan.stages}
+    assert whole == ({"none"} if told or word == "full" else {"stage"})
+    if planner == "layout":
+        assert "recomputed by layer" in done.out

@@ -56,6 +56,32 @@ def test_mixtral(tmp_path: Path) -> None:
     assert (made["experts"], made["active"]) == (8, 2)
 
 
+def test_mistral_is_a_llama(tmp_path: Path) -> None:
+    assert options(config(tmp_path, model_type="mistral")) == options(config(tmp_path))
+
+
+def test_qwen2_is_a_llama_with_biases_of_query_key_and_value(tmp_path: Path) -> None:
+    made = options(config(tmp_path, model_type="qwen2", sliding_window=131072, use_sliding_window=False))
+    assert made == options(config(tmp_path)) | {"qkv_bias": True}
+
+
+def test_qwen3_is_a_llama_with_a_width_of_heads_and_norms_of_them(tmp_path: Path) -> None:
+    sizes = {"hidden_size": 5120, "num_attention_heads": 64, "head_dim": 128}
+    made = options(config(tmp_path, model_type="qwen3", **sizes))
+    assert made == options(config(tmp_path, **sizes)) | {"head_norm": True}
+    assert made["head"] == 128
+
+
+@pytest.mark.parametrize("kind", ["gemma2", "qwen3_moe", "qwen2_vl"])
+def test_another_architecture_is_told_what_is_known_and_what_can_be_done(tmp_path: Path, kind: str) -> None:
+    with pytest.raises(PipebenchError, match=f"unknown architecture '{kind}'") as caught:
+        read_config(config(tmp_path, model_type=kind))
+    assert caught.value.hint == (
+        "valid: bert, gpt2, llama, mistral, mixtral, qwen2, qwen3; a model with the layers of a Llama may be "
+        "given with model_type llama, for others profile the model and use --profile"
+    )
+
+
 def test_more_tokens_than_the_model_takes(tmp_path: Path) -> None:
     assert "more than the model's 4096" in read_config(config(tmp_path), 8192).notes[0]
 

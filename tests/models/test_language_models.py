@@ -26,6 +26,10 @@ MIXTRAL = {
     "experts": 8,
     "active": 2,
 }
+QWEN25_7B = {"layers": 28, "hidden": 3584, "heads": 28, "kv_heads": 4, "ffn": 18944, "vocab": 152064}
+QWEN25_72B = {"layers": 80, "hidden": 8192, "heads": 64, "kv_heads": 8, "ffn": 29568, "vocab": 152064}
+QWEN3_8B = {"layers": 36, "hidden": 4096, "heads": 32, "kv_heads": 8, "head": 128, "ffn": 12288, "vocab": 151936}
+QWEN3_06B = {"layers": 28, "hidden": 1024, "heads": 16, "kv_heads": 8, "head": 128, "ffn": 3072, "vocab": 151936}
 
 
 def parameters(graph: OperatorGraph) -> int:
@@ -38,6 +42,10 @@ def parameters(graph: OperatorGraph) -> int:
         (LLAMA_7B, 6_738_415_616),
         (LLAMA_70B_OPTIONS, 68_976_648_192),
         (MIXTRAL, 46_702_792_704),
+        (QWEN25_7B | {"qkv_bias": True}, 7_615_616_512),
+        (QWEN25_72B | {"qkv_bias": True}, 72_706_203_648),
+        (QWEN3_8B | {"head_norm": True}, 8_190_735_360),
+        (QWEN3_06B | {"head_norm": True, "tied": True}, 596_049_920),
         (GPT2 | {"tied": True, "positions": 1024, "sequence": 1024}, 124_439_808),
         # BertForMaskedLM has 109,514,298; the 30,522 biases of its decoder are left out.
         (BERT | {"tied": True, "positions": 512, "sequence": 512}, 109_514_298 - 30_522),
@@ -101,6 +109,8 @@ def test_experts_multiply_weights_not_work() -> None:
         ({"experts": 4}, "only architecture=mixtral"),
         ({"architecture": "mixtral", "experts": 2, "active": 3}, "not as many"),
         ({"architecture": "gpt2", "positions": 1024, "sequence": 2048}, "longer than the 1024"),
+        ({"architecture": "gpt2", "qkv_bias": True}, "qkv_bias=true: only architecture=llama"),
+        ({"architecture": "bert", "head_norm": True}, "head_norm=true: only architecture=llama"),
         ({"layers": 0}, "layers is 0"),
     ],
 )

@@ -241,7 +241,7 @@ def test_sizes_of_stages_that_exchange_tensors_are_equal() -> None:
 
 def test_a_stage_that_does_not_fit_is_named() -> None:
     problem = chain_problem([3, 1], [3, 1], cluster(3, memory=9), activations=[10, 0, 0], mini_batch=8)
-    with pytest.raises(InfeasibleProblem, match=r"stage 0 needs 10 bytes .* 1 too many"):
+    with pytest.raises(InfeasibleProblem, match=r"stage 0 needs 10 bytes .* 1 bytes too many"):
         pattern(problem, in_turn(stages_plan([[0], [1]], replicas=[2, 1])))
 
 

@@ -253,7 +253,7 @@ def too_large(position: int, memory: StageMemory, limit: int) -> InfeasibleProbl
     needed = memory.peak(1)
     return InfeasibleProblem(
         f"stage {position} needs {needed} bytes on each device with one micro-batch in flight, "
-        f"its devices have {limit}: {needed - limit} too many",
+        f"its devices have {limit} bytes: {needed - limit} bytes too many",
         "cut it into smaller stages, or use a smaller micro-batch",
     )
 

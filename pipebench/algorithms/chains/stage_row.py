@@ -31,6 +31,11 @@ class Way:
     recompute: Recompute = "none"
     again: RecomputePin = "none"
 
+    @property
+    def one_by_one(self) -> bool:
+        """Whether whole stages were meant to run again, and layers or operators of their own do in their place."""
+        return self.again == "stage" and self.recompute == "none"
+
     def choice_of(self, operators: tuple[int, ...]) -> tuple[str, ...]:
         """The choice of some operators (positions), empty where all are plain."""
         made = tuple(self.choice[operator] for operator in operators)
@@ -80,6 +85,16 @@ def way(problem: Problem, tensor_parallel: int, recompute: RecomputePin | None) 
         choice.append(wanted[0])
     whole: Recompute = "none" if own else of_stages(recompute)
     return Way(tensor_parallel, tuple(choice), whole, recompute or "none")
+
+
+def recompute_notices(problem: Problem, run: Way) -> tuple[str, ...]:
+    """A line where `stage` is pinned and the plan is one of `full`."""
+    if problem.pins.recompute != "stage" or not run.one_by_one:
+        return ()
+    return (
+        "recompute stage: what can run again by itself does, each layer from its own input, as with full; no "
+        "stage runs again as a whole",
+    )
 
 
 def not_offered(planner: str, problem: Problem, tensor_parallel: int) -> UnsupportedProblem:

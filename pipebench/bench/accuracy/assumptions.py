@@ -14,11 +14,13 @@ class Assumption(Value, frozen=True, kw_only=True):
 
 
 class NotExpressed(Exception):
-    """A run that the suite cannot express. reason: in a few words, the same for all runs of one kind."""
+    """A run that the suite cannot express. reason: in a few words, the same for all runs of one kind. detail: the
+    figures or names of this run, and what is valid.
+    """
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, detail: str = "") -> None:
         super().__init__(reason)
-        self.reason = reason
+        self.reason, self.detail = reason, detail
 
 
 class Choices:

@@ -28,6 +28,7 @@ class _Attempt:
     replaced: Mapping[str, str]
     expressed: ExpressedRun | None
     reason: str = ""
+    detail: str = ""
 
 
 def held_against(
@@ -77,9 +78,9 @@ def _attempt(
         expressed = express(run, replaced, vocabularies[run.source])
         return _Attempt(run, replaced, replace(expressed, tuning=tuning))
     except NotExpressed as error:
-        return _Attempt(run, replaced, None, error.reason)
+        return _Attempt(run, replaced, None, error.reason, error.detail)
     except PipebenchError as error:
-        return _Attempt(run, replaced, None, error.message)
+        return _Attempt(run, replaced, None, error.message, error.hint or "")
 
 
 def _recompute_until_it_fits(
@@ -131,11 +132,15 @@ def _upper_ends(
     ]
     for (at, attempt), made in zip(larger, predict([each for _, each in larger]), strict=True):
         if made.simulated is not None and attempt.expressed is not None:
-            limit = min(memory_bytes(attempt.run, device) for device in attempt.expressed.cluster.types)
+            limit = _device_memory_bytes(attempt.run, attempt.expressed)
             end = made.simulated.memory_high_bytes
             if end is not None and end <= limit:
                 ends[at] = max(end, ends[at] or 0)
     return ends
+
+
+def _device_memory_bytes(run: Run, expressed: ExpressedRun) -> int:
+    return min(memory_bytes(run, device) for device in expressed.cluster.types)
 
 
 def _alternatives(tried: Sequence[_Attempt], express_run: Expression) -> dict[tuple[str, str], list[_Attempt]]:
@@ -164,8 +169,9 @@ def _row(attempt: _Attempt, made: Prediction, memory_high_bytes: int | None) -> 
         measured_memory_bytes=run.measured_memory_bytes,
         assumptions=attempt.expressed.assumptions if attempt.expressed else (),
     )
-    if simulated is None:
-        return replace(row, reason=made.reason or "no prediction")
+    if simulated is None or attempt.expressed is None:
+        return replace(row, reason=made.reason or "no prediction", detail=attempt.detail)
+    memory = _device_memory_bytes(run, attempt.expressed)
     return replace(
         row,
         simulated_s=simulated.simulated_s,
@@ -174,6 +180,8 @@ def _row(attempt: _Attempt, made: Prediction, memory_high_bytes: int | None) -> 
         error=prediction_error(simulated.simulated_s, run.iter_s),
         memory_bytes=simulated.memory_bytes,
         memory_high_bytes=memory_high_bytes,
+        device_memory_bytes=memory,
+        fit="does not fit" if (memory_high_bytes or simulated.memory_bytes) > memory else "fits",
     )
 
 

@@ -1,7 +1,8 @@
 """A measured run as a problem whose degrees are all pinned, or the reason why the suite cannot express it."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from math import prod
 from typing import cast, get_args
 
 from pipebench.bench.accuracy.assumptions import Assumption, Choices, NotExpressed
@@ -22,10 +23,12 @@ from pipebench.bench.accuracy.framework import (
 from pipebench.bench.accuracy.machine import cluster_of
 from pipebench.bench.accuracy.run import OPTIONAL, Run
 from pipebench.bench.accuracy.schedules import Order, order_of
-from pipebench.bench.accuracy.sizes import architecture_of, sizes_of
+from pipebench.bench.accuracy.sizes import ARCHITECTURES, architecture_of, sizes_of
 from pipebench.bench.accuracy.vocabulary import USUAL_VOCABULARIES
 from pipebench.defaults import LANGUAGE_MODEL
+from pipebench.documents.units import quantity
 from pipebench.domain.cluster import Cluster
+from pipebench.domain.errors import nearest
 from pipebench.domain.limits import MOST_LAYERS, MOST_RUN_PASSES
 from pipebench.domain.profile import Precision
 from pipebench.domain.tuning import Tuning
@@ -100,9 +103,10 @@ def express(
     mini_batch, micro_batch = _batches(run, dp, pp, choices)
     order = order_of(run, pp, layers, choices)
     if order.stages > layers:
-        raise NotExpressed("more stages than layers")
-    if order.stages * (mini_batch // (micro_batch * dp)) > MOST_RUN_PASSES:
-        raise NotExpressed(f"more than {MOST_RUN_PASSES} passes of micro-batches")
+        raise NotExpressed("more stages than layers", f"{order.stages} stages, {layers} layers")
+    passes = order.stages * (mini_batch // (micro_batch * dp))
+    if passes > MOST_RUN_PASSES:
+        raise NotExpressed(f"more than {MOST_RUN_PASSES} passes of micro-batches", f"{passes}")
     spec = WorkloadSpec(
         model=model,
         profiler=profiler_of(setting),
@@ -133,12 +137,12 @@ def express(
 def refuse_unsupported(run: Run) -> None:
     """Raises NotExpressed for what no problem of the suite says."""
     if run.twofold:
-        raise NotExpressed("the row states two configurations")
-    for degree, words in ((run.ep, "expert parallelism"), (run.cp, "context parallelism")):
+        raise NotExpressed("the row states two configurations", f"in {' and '.join(run.twofold)}")
+    for name, degree, words in (("ep", run.ep, "expert parallelism"), ("cp", run.cp, "context parallelism")):
         if degree is not None and degree > 1:
-            raise NotExpressed(words)
+            raise NotExpressed(words, f"{name} is {degree}")
     if re.search(r"\((?:sft|lora)", run.model.lower()):
-        raise NotExpressed("fine-tuning")
+        raise NotExpressed("fine-tuning", f"model is {run.model}")
 
 
 def degrees(run: Run) -> tuple[int, int, int]:
@@ -148,21 +152,30 @@ def degrees(run: Run) -> tuple[int, int, int]:
     """
     said = [run.tp, run.pp, run.dp]
     if said.count(None) > 1:
-        raise NotExpressed("degrees are not said")
-    product = 1
-    for degree in said:
-        product *= degree or 1
+        raise _empty(run, ("tp", "pp", "dp"))
+    factors = [degree for degree in said if degree is not None]
+    product = prod(factors)
     left, rest = divmod(run.gpus, product)
     if rest or (None not in said and left != 1):
-        raise NotExpressed("the product of the degrees is not the number of GPUs")
+        figures = f"{' x '.join(map(str, factors))} = {product}, gpus is {run.gpus}"
+        raise NotExpressed("the product of the degrees is not the number of GPUs", figures)
     tp, pp, dp = (degree or left for degree in said)
     return tp, pp, dp
+
+
+def _empty(run: Run, columns: Iterable[str]) -> NotExpressed:
+    """What is said where some of the columns are needed and empty."""
+    names = [name for name in columns if not getattr(run, name)]
+    if len(names) == 1:
+        return NotExpressed(f"column {names[0]} is empty")
+    return NotExpressed(f"columns {', '.join(names[:-1])} and {names[-1]} are empty")
 
 
 def _architecture(run: Run) -> str:
     found = architecture_of(run.model)
     if found is None:
-        raise NotExpressed("an architecture that the suite does not know")
+        begin = f"model is {run.model}; names begin with {', '.join(ARCHITECTURES)}"
+        raise NotExpressed("an architecture that the suite does not know", begin)
     return found
 
 
@@ -171,17 +184,17 @@ def _model(run: Run, setting: Setting, vocabulary: int, choices: Choices) -> tup
     sizes = sizes_of(run)
     layers, hidden = sizes.get("layers"), sizes.get("hidden")
     if not layers or not hidden or not run.seq:
-        raise NotExpressed("the sizes of the model are not said")
+        raise _empty(run, [name for name in ("layers", "hidden", "seq") if name not in sizes])
     if layers > MOST_LAYERS:
-        raise NotExpressed(f"more than {MOST_LAYERS} layers")
+        raise NotExpressed(f"more than {MOST_LAYERS} layers", f"layers is {layers}")
     heads = sizes.get("heads", 0)
     if not heads:
         even = [hidden // width for width in USUAL_HEADS if hidden % (width * setting.tp) == 0]
         if not even:
-            raise NotExpressed("the heads of the model are not said")
+            raise _empty(run, ("heads",))
         heads = int(choices.take("heads", even[0], even[1:]))
     if hidden % heads:
-        raise NotExpressed("heads do not divide the width of the model")
+        raise NotExpressed("heads do not divide the width of the model", f"{hidden} / {heads}")
     vocab = sizes.get("vocab") or int(choices.take("vocab", vocabulary, USUAL_VOCABULARIES))
     lacking = [name for name in OPTIONAL if name not in sizes]
     if lacking and setting.architecture == "llama":
@@ -208,14 +221,15 @@ def _batches(run: Run, dp: int, pp: int, choices: Choices) -> tuple[int, int]:
     A run without pipeline whose source names no micro-batch does not cut what a replica computes: one pass.
     """
     if not run.gbs:
-        raise NotExpressed("the mini-batch is not said")
+        raise _empty(run, ("gbs",))
     share, rest = divmod(run.gbs, dp)
     sizes = [size for size in (1, 2, 4, 8, 16) if not rest and share % size == 0]
     if pp == 1 and share in sizes:
         sizes = [share, *sizes[:-1]]
     each = run.mbs or (int(choices.take(MICRO_BATCH, sizes[0], sizes[1:])) if sizes else 0)
     if not each or rest or share % each:
-        raise NotExpressed("micro-batches of all replicas do not divide the mini-batch")
+        figures = f"gbs is {run.gbs}, dp is {dp}" + (f", mbs is {each}" if each else "")
+        raise NotExpressed("micro-batches of all replicas do not divide the mini-batch", figures)
     return run.gbs, each
 
 
@@ -225,7 +239,8 @@ def _recompute(run: Run, choices: Choices) -> RecomputeKind:
         words = choices.take(RECOMPUTE, USUAL_RECOMPUTE, LESS_MEMORY)
     kind = words.split()[0]
     if kind not in get_args(RecomputeKind):
-        raise NotExpressed("a kind of recomputation that the suite does not know")
+        valid = nearest(kind, get_args(RecomputeKind))
+        raise NotExpressed("a kind of recomputation that the suite does not know", f"{kind}; {valid}")
     return cast(RecomputeKind, kind)
 
 
@@ -245,8 +260,10 @@ def _precision(run: Run, cluster: Cluster, choices: Choices) -> tuple[Precision,
     if plain == "fp8" and "bf16" in rates and cluster.types[0].name.startswith(EIGHT_BIT):
         return "bf16", True
     if plain not in _PRECISIONS or plain not in rates:
-        known = plain in _PRECISIONS or plain in dict(_NARROW).values()
-        raise NotExpressed(f"no rate in {plain} for {cluster.types[0].name}" if known else "an unknown precision")
+        if plain in _PRECISIONS or plain in dict(_NARROW).values():
+            has = f"it has {', '.join(sorted(rates))}"
+            raise NotExpressed(f"no rate in {plain} for {cluster.types[0].name}", has)
+        raise NotExpressed("an unknown precision", f"{plain}; {nearest(plain, rates)}")
     return cast(Precision, plain), False
 
 
@@ -257,7 +274,8 @@ def _layers_by_stage(run: Run, layers: int, order: Order, choices: Choices) -> t
         said = run.partition.split("-")
         counts = tuple(int(text) for text in said if text.isdecimal())
         if len(counts) != len(said) or len(counts) != stages or sum(counts) != layers or 0 in counts:
-            raise NotExpressed("the partition does not go with layers and stages")
+            figures = f"{run.partition} for {layers} layers in {quantity(stages, 'stage')}"
+            raise NotExpressed("the partition does not go with layers and stages", figures)
         return counts, False
     if layers % stages == 0:
         return (layers // stages,) * stages, False

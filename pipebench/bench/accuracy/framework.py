@@ -15,14 +15,16 @@ from pipebench.domain.value import Value
 from pipebench.formats.frameworks.facts import TORCHTITAN, framework_family
 
 FrameworkName = Literal["megatron", "megatron-v2", "megatron-deepspeed", "torchtitan", "torchtitan-eager", "other"]
+"""other: one that the table does not have, of the time before fused attention."""
 RecomputeKind = Literal["none", "selective", "full"]
 SequenceParallel = Literal["", "on", "off"]
 _WORDS: tuple[tuple[str, FrameworkName], ...] = (
     ("megatron-deepspeed", "megatron-deepspeed"),
     ("megatron", "megatron"),
+    ("nemo", "megatron"),
     ("torchtitan", "torchtitan"),
 )
-"""What a framework's name starts with, the longer first."""
+"""What a framework's name starts with, the longer first. NeMo trains with Megatron-LM's layers."""
 
 
 class Setting(Value, frozen=True, kw_only=True):
@@ -43,12 +45,12 @@ class Setting(Value, frozen=True, kw_only=True):
     tp: int
 
 
-UNKNOWN_AS: FrameworkName = "megatron-v2"
-"""As what a framework is priced that the table does not have."""
+BEFORE_FUSED: FrameworkName = "megatron-v2"
+"""As what `other` is priced, without what only Megatron-LM does."""
 NAMES, ALIKE = (*dict(_WORDS), "megatron-lm"), 0.8
 """What frameworks are called, and how alike a name is that was meant to be one."""
 FUSED_SINCE = ("H100", "H200", "B200", "GB200", "B300", "GB300", "GH200")
-"""Devices on which nobody ran a Megatron-LM that had no fused attention yet."""
+"""Devices on which nobody trained without fused attention."""
 
 
 COMPILED, ASYNCHRONOUS = "compile", "asynctp"
@@ -76,24 +78,25 @@ def is_torchtitan(framework: FrameworkName) -> bool:
 
 
 def framework_of(run: Run, device: str, choices: Choices) -> FrameworkName:
-    """The framework by the start of its name, its generation by the device that it ran on, and whether torchtitan
-    compiled by what the run says of it.
+    """The framework by the start of its name, Megatron-LM's generation by the device that it ran on, and whether
+    torchtitan compiled by what the run says of it. One that the table does not have is taken as Megatron-LM.
     """
     known = (name for start, name in _WORDS if run.framework.lower().startswith(start))
-    found: FrameworkName = next(known, "other")
+    found = next(known, None)
     if found == "torchtitan" and not _ways(run) & {COMPILED, ASYNCHRONOUS}:
         return "torchtitan-eager"
-    if found == "other":
+    if found is None:
         like = get_close_matches(re.split(r"[^a-z-]", run.framework.lower())[0], NAMES, 1, ALIKE)
         if like:
-            raise NotExpressed(f"a framework whose name is nearly {like[0]}")
-        choices.take("framework", UNKNOWN_AS)
-    if found != "megatron":
+            raise NotExpressed(f"a framework whose name is nearly {like[0]}", f"framework is {run.framework}")
+    elif found != "megatron":
         return found
-    if says(run.framework, OVERLAPPED_REDUCTION) is not None:  # 2023 and later
+    if found and says(run.framework, OVERLAPPED_REDUCTION) is not None:  # 2023 and later
         return "megatron"
     usual, other = ("megatron", "megatron-v2") if device.startswith(FUSED_SINCE) else ("megatron-v2", "megatron")
-    return cast(FrameworkName, choices.take("generation of Megatron-LM", usual, (other,)))
+    field = "framework" if found is None else "generation of Megatron-LM"
+    taken = cast(FrameworkName, choices.take(field, usual, (other,)))
+    return "other" if found is None and taken == BEFORE_FUSED else taken
 
 
 SPLITS_SEQUENCES = "sequence parallel"
@@ -173,11 +176,11 @@ def sharding_of(text: str, framework: FrameworkName, pp: int, dp: int, choices: 
             return "none"
         return cast(OptimizerSharding, choices.take("optimizer sharding", "zero1", ("none",)))
     if found[1] is not None and int(found[1]) != dp:
-        raise NotExpressed("replicas that share out weights in groups")
+        raise NotExpressed("replicas that share out weights in groups", f"FSDP={found[1]}, {dp} replicas")
     if pp == 1:
         return "zero3"
     if not is_torchtitan(framework):
-        raise NotExpressed("fully sharded data parallelism in a pipeline")
+        raise NotExpressed("fully sharded data parallelism in a pipeline", f"pp is {pp}")
     return "zero1"
 
 
@@ -205,7 +208,7 @@ def workload_fields(setting: Setting) -> dict[str, Any]:
 
     Selective recomputation is a pin in torchtitan, elsewhere the profiler's (`profiler_of`).
     """
-    known = setting.framework if setting.framework != "other" else UNKNOWN_AS
+    known = setting.framework if setting.framework != "other" else BEFORE_FUSED
     own = is_torchtitan(setting.framework)
     return {
         "recompute": setting.recompute if own or setting.recompute == "full" else "none",

@@ -8,13 +8,15 @@ from pipebench.bench.accuracy.assumptions import Choices, NotExpressed
 from pipebench.bench.accuracy.run import Run
 from pipebench.defaults import LATEST_NODES
 from pipebench.domain.cluster import Cluster, DeviceType, LinkLevel
+from pipebench.domain.errors import nearest
 from pipebench.domain.limits import MOST_DEVICES
 from pipebench.formats.clusters import cluster_table, load_cluster
 from pipebench.formats.devices import device_names, device_table, load_device
 
 USUAL_NODE = 8
 _MEMORY = re.compile(r"(\d+)GB")
-_NODE = re.compile(r"(?:\d{1,6}|n)x(\d{1,6})\b")
+NODE = re.compile(r"(?:\d{1,6}|n)x(\d{1,6})\b")
+"""How `nodes_gpus` begins: nodes (n: as many as it takes), x, GPUs of one."""
 _CARDS = re.compile(r"\b(\d{1,6})x(\d{1,6}) Gb/s")
 _NODE_RATE = re.compile(r"(?<!x)\b(\d{1,6}) Gb/s a node")
 _DEVICE_RATE = re.compile(r"\b(\d{1,6}) Gb/s a GPU")
@@ -25,7 +27,7 @@ def cluster_of(run: Run, choices: Choices) -> Cluster:
     """The devices and links of a run. Raises NotExpressed for a device without figures."""
     device = device_of(run, choices)
     if run.gpus > MOST_DEVICES:
-        raise NotExpressed(f"more than {MOST_DEVICES} GPUs")
+        raise NotExpressed(f"more than {MOST_DEVICES} GPUs", f"gpus is {run.gpus}")
     base = _base_cluster(device)
     whole = load_cluster(base, max(run.gpus, USUAL_NODE + 1))
     *inner, network = whole.levels
@@ -57,7 +59,7 @@ def device_of(run: Run, choices: Choices) -> DeviceType:
         return load_device(said)
     family = [name for name in device_names() if _family(name) == _family(said)]
     if not family:
-        raise NotExpressed(f"no figures for the device {_family(said)}")
+        raise NotExpressed(f"no figures for the device {_family(said)}", nearest(said, device_names()))
     memory = _MEMORY.search(said)
     alike = [name for name in family if memory and f"-{memory[1]}GB" in name]
     if len(alike) == 1 or (len(family) == 1 and memory is None):
@@ -74,7 +76,7 @@ def memory_bytes(run: Run, device: DeviceType) -> int:
 
 def node_gpus(run: Run, choices: Choices) -> int:
     """GPUs of a node."""
-    found = _NODE.match(run.nodes_gpus)
+    found = NODE.match(run.nodes_gpus)
     if found is not None:
         return max(1, int(found[1]))
     if run.gpus <= USUAL_NODE:
@@ -96,7 +98,7 @@ def _network(run: Run, usual: LinkLevel, node: int, base: str, choices: Choices)
         choices.take("network", f"{base}: {usual.bandwidth_bytes_s / 1e9:g} GB/s a device")
         return usual
     if each <= 0:
-        raise NotExpressed("no bandwidth between nodes")
+        raise NotExpressed("no bandwidth between nodes", f"nodes_gpus is {run.nodes_gpus}")
     return replace(usual, bandwidth_bytes_s=each, shared_bandwidth_bytes_s=shared)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from pipebench.bench.accuracy.machine import NODE
 from pipebench.bench.accuracy.run import COLUMNS, COUNTS, FIGURES, OPTIONAL, REQUIRED, Run
 from pipebench.documents.printable import one_line
 from pipebench.domain.errors import PipebenchError, nearest
@@ -24,6 +25,7 @@ from pipebench.formats.files import read_file
 
 PUBLISHED = "published"
 """The name of the table that ships."""
+NODE_HINT = "write 1x8, nx8 or '2x8, 400 Gb/s a GPU'; empty: the usual node and its links are assumed"
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
 _TWO = re.compile(r"(\S+) \((\S+)\)", re.ASCII)
 
@@ -122,6 +124,8 @@ class _Row:
                 raise self._error(name, "it is empty")
             return None
         if name not in COUNTS and name not in FIGURES:
+            if name == "nodes_gpus" and not NODE.match(text):
+                raise self._error(name, f"{_quoted(text)} does not begin with the GPUs of a node", NODE_HINT)
             if name == "precision" and _TWO.fullmatch(text):
                 self._twofold.append(name)
             return text
@@ -145,8 +149,8 @@ class _Row:
             raise self._error(name, f"{_quoted(text)}, it must be above 0 and at most {most:g}")
         return number
 
-    def _error(self, name: str, why: str) -> PipebenchError:
-        return PipebenchError(f"{self._source}: row {self._number}, column {name}: {why}")
+    def _error(self, name: str, why: str, hint: str | None = None) -> PipebenchError:
+        return PipebenchError(f"{self._source}: row {self._number}, column {name}: {why}", hint)
 
 
 def _quoted(text: str) -> str:

@@ -22,8 +22,8 @@ class Run(Value, frozen=True, kw_only=True):
     vocab: entries of the embedding's table.
     gpus: how many GPUs ran it.
     device: their name, such as A100-80GB or DGX-H100.
-    nodes_gpus: GPUs of a node, then the links between nodes: `nx8, 8x200 Gb/s`, `1x8`, `nx8, 400 Gb/s a GPU`,
-    `nx4, 100 Gb/s a node`.
+    nodes_gpus: nodes (or n), x, GPUs of a node, then the links between nodes: `nx8, 8x200 Gb/s`, `1x8`,
+    `nx8, 400 Gb/s a GPU`, `nx4, 100 Gb/s a node`.
     tp: tensor parallelism.
     pp: pipeline parallelism: devices in a row.
     dp: data parallelism: replicas. One of tp, pp and dp may be left out, it follows from the number of GPUs.

@@ -3,6 +3,7 @@
 from pipebench.bench.accuracy.assumptions import Choices, NotExpressed
 from pipebench.bench.accuracy.run import Run
 from pipebench.defaults import IN_A_V, INTERLEAVED, MEASURED_SCHEDULERS, ONE_F_ONE_B
+from pipebench.domain.errors import nearest
 from pipebench.domain.value import Value
 
 STANDING_IN = ("zb-1p", "zb-2p")
@@ -25,7 +26,7 @@ def order_of(run: Run, pipeline: int, layers: int, choices: Choices) -> Order:
     if not said:
         said = INTERLEAVED if run.vpp and run.vpp > 1 else choices.take("schedule", ONE_F_ONE_B)
     if said not in MEASURED_SCHEDULERS:
-        raise NotExpressed(f"no scheduler for the schedule {said[:30]}")
+        raise NotExpressed(f"no scheduler for the schedule {said[:30]}", nearest(said, MEASURED_SCHEDULERS))
     virtual = run.vpp or 1
     if said == INTERLEAVED and run.vpp is None:
         even = [k for k in range(2, MOST_TRIED + 1) if layers % (pipeline * k) == 0]
@@ -35,7 +36,7 @@ def order_of(run: Run, pipeline: int, layers: int, choices: Choices) -> Order:
     if said == IN_A_V:
         virtual = 2
     elif virtual > 1 and said != INTERLEAVED:
-        raise NotExpressed(f"several stages a device under {said}")
+        raise NotExpressed(f"several stages a device under {said}", f"vpp is {virtual}; {INTERLEAVED} has them")
     if said in STANDING_IN:
         choices.take("scheduler", f"{MEASURED_SCHEDULERS[said]} in place of {said}")
     return Order(scheduler=MEASURED_SCHEDULERS[said], stages=pipeline * virtual, virtual=virtual)

@@ -47,12 +47,17 @@ PUBLIC: dict[str, ModelSizes] = {
         architecture="gpt2", layers=96, hidden=12288, heads=96, vocab=51200, source=_SELECTIVE
     ),
 }
-_GPT = re.compile(r"(?:gpt|megatron)(?:[-\d]|$)")
+ARCHITECTURES = {"gpt": "gpt2", "megatron": "gpt2", "llama": "llama", "mistral": "llama"}
+"""How names of models begin, and the architecture whose layers these have. No word follows behind a blank: a GPT
+OSS is no GPT."""
+_BEGINNING = re.compile(rf"({'|'.join(ARCHITECTURES)})(?! ?[a-z])")
 
 
 def plain_name(model: str) -> str:
-    """In small letters, without what stands in brackets: LLAMA3.1_405B (Pre-Training) is llama3-405b."""
-    name = re.sub(r"\(.*?\)", "", model).strip().lower().replace("_", "-")
+    """In small letters, without what stands in brackets and without its organisation: LLAMA3.1_405B (Pre-Training)
+    and meta-llama/Llama-3.1-405B are llama3-405b.
+    """
+    name = re.sub(r"\(.*?\)", "", model).strip().lower().replace("_", "-").rpartition("/")[-1]
     return re.sub(r"^llama[- ]?3(?:\.\d)?", "llama3", name)
 
 
@@ -75,10 +80,8 @@ def sizes_of(run: Run) -> dict[str, int]:
 
 
 def architecture_of(model: str) -> str | None:
-    """The architecture of a model by its name: gpt2 for a GPT, llama for a Llama; None where it says none."""
-    known, name = public_sizes(model), plain_name(model)
+    """The architecture of a model by its name (ARCHITECTURES), None where it says none."""
+    known, found = public_sizes(model), _BEGINNING.match(plain_name(model))
     if known is not None:
         return known.architecture
-    if name.startswith("llama"):
-        return "llama"
-    return "gpt2" if _GPT.match(name) else None
+    return ARCHITECTURES[found[1]] if found else None

@@ -10,6 +10,7 @@ from pipebench.bench.accuracy.run import Run
 from pipebench.bench.accuracy.sizes import plain_name
 from pipebench.bench.standings.statistics import tau_b
 from pipebench.domain.value import Value
+from pipebench.domain.verdict import Fit
 
 Axis = Literal["model", "source", "gpus", "degrees"]
 FEWEST_LAYOUTS = 4
@@ -18,9 +19,10 @@ FEWEST_LAYOUTS = 4
 
 class AccuracyRow(Value, frozen=True, kw_only=True):
     """One run. measured_s, simulated_s: of one iteration. low_s, high_s: the interval, None where there is none.
-    memory_bytes: predicted peak; memory_high_bytes: the upper end of its interval. measured_memory_bytes: of the
-    fullest GPU. reason: why there is no prediction. error: (simulated - measured) / measured. group: its model and
-    devices.
+    memory_bytes: predicted peak; memory_high_bytes: the upper end of its interval, with context and libraries.
+    measured_memory_bytes: of the fullest GPU. device_memory_bytes: what each device has. fit: whether the upper
+    end is within it. reason: why there is no prediction, the same for all runs of one kind; detail: the figures of
+    this one. error: (simulated - measured) / measured. group: its model and devices.
     """
 
     id: str
@@ -33,7 +35,10 @@ class AccuracyRow(Value, frozen=True, kw_only=True):
     memory_bytes: int | None = None
     memory_high_bytes: int | None = None
     measured_memory_bytes: int | None = None
+    device_memory_bytes: int | None = None
+    fit: Fit | None = None
     reason: str = ""
+    detail: str = ""
     assumptions: tuple[Assumption, ...] = ()
 
 

@@ -17,7 +17,7 @@ from pipebench.domain.problem import Pins, Problem
 from pipebench.domain.schedule import FiniteSchedule, Schedule
 from pipebench.formats.frameworks.arrangement import Arrangement, CannotExpress
 from pipebench.formats.frameworks.targets import Target
-from pipebench.formats.frameworks.torch_schedule import cells_of
+from pipebench.formats.frameworks.torch_schedule import cells_of, splits_backwards
 from pipebench.hooks.manager import Host
 
 
@@ -83,7 +83,8 @@ def _most(values: list[int]) -> int:
 @dataclass(frozen=True)
 class Export:
     """text: for the framework; schedule: a file beside it, where the framework reads one. uniform: the same
-    degrees with equal numbers of layers, None where there are too few. turns: see tolerance.
+    degrees with equal numbers of layers, None where there are too few. turns: see tolerance. split: the plan's own
+    order, where it splits backwards and the block has another.
     """
 
     target: Target
@@ -93,14 +94,19 @@ class Export:
     prediction: Prediction
     uniform: Prediction | None
     turns: list[Turn]
+    split: Prediction | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why the framework cannot express a plan, what the plan takes, and what comes nearest."""
+    """Why the framework cannot express a plan, what the plan takes, and what comes nearest.
+
+    remedy: the options with which it can, None where none alone decides that.
+    """
 
     target: Target
     reason: str
+    remedy: str | None
     seconds: float | None
     nearest: Nearest | None
 
@@ -120,10 +126,13 @@ def require_all_devices(planned: PlannedProblem) -> None:
     )
 
 
-def export(host: Host, planned: PlannedProblem, target: Target, schedule_name: str) -> Export | Refusal:
+def export(
+    host: Host, planned: PlannedProblem, target: Target, schedule_name: str, keep_order: bool = False
+) -> Export | Refusal:
     """The plan in the framework's words. schedule_name: of the schedule file, as the text refers to it.
 
-    Raises PipebenchError for a plan that is not valid.
+    keep_order: the plan's own schedule stands; else one of full backwards takes its place where the framework does
+    not run split ones and is priced. Raises PipebenchError for a plan that is not valid.
     """
     services = HostServices(host)
     problem, plan = planned.problem, planned.plan
@@ -131,13 +140,23 @@ def export(host: Host, planned: PlannedProblem, target: Target, schedule_name: s
     try:
         made = target.can_express(problem, plan)
     except CannotExpress as error:
-        return Refusal(
-            target, error.message, _seconds(services, planned), nearest(services, target, problem, plan)
-        )
+        seconds, found = _seconds(services, planned), nearest(services, target, problem, plan)
+        return Refusal(target, error.message, error.hint, seconds, found)
     name = framework_scheduler(made)
     own: Schedule | None = planned.schedule if target.schedule_file else None
     prediction = predict(services, problem, plan, planned.scheduler or name if own else name, own)
+    split = None
+    if target.full_backwards(problem) and not keep_order and splits_backwards(prediction.schedule):
+        whole = _fitting(services, problem, plan, name)
+        if whole is not None and not splits_backwards(whole.schedule):
+            prediction, split = whole, prediction
     schedule = prediction.schedule
+    cells = None
+    text = target.write(made, schedule_name)
+    if target.schedule_file and made.pipeline > 1 and isinstance(schedule, FiniteSchedule):
+        cells = cells_of(plan, schedule)
+        if target.split_backwards and splits_backwards(schedule):
+            text += f"{target.comment} {target.split_backwards}\n"
     bounds = uniform_bounds(made)
     uniform = None
     if bounds is not None:
@@ -148,14 +167,22 @@ def export(host: Host, planned: PlannedProblem, target: Target, schedule_name: s
     return Export(
         target=target,
         made=made,
-        text=target.write(made, schedule_name),
-        schedule=cells_of(plan, schedule)
-        if target.schedule_file and made.pipeline > 1 and isinstance(schedule, FiniteSchedule)
-        else None,
+        text=text,
+        schedule=cells,
         prediction=prediction,
         uniform=uniform,
         turns=turns(services, made),
+        split=split,
     )
+
+
+def _fitting(services: HostServices, problem: Problem, plan: Plan, scheduler: str) -> Prediction | None:
+    """The plan under a scheduler, None where that does not order it or it does not fit."""
+    try:
+        found = predict(services, problem, plan, scheduler)
+    except PipebenchError:
+        return None
+    return found if found.fits else None
 
 
 def _seconds(services: HostServices, planned: PlannedProblem) -> float | None:

@@ -21,6 +21,7 @@ from pipebench.domain.errors import PipebenchError
 from pipebench.domain.problem import RegimeMode
 from pipebench.domain.profile import Profile
 from pipebench.domain.row import Row
+from pipebench.formats.profiles.parts import only
 from pipebench.formats.profiles.pipedream import join_layers
 from pipebench.hooks.descriptors import Planner
 from pipebench.hooks.manager import Host
@@ -192,12 +193,7 @@ def _as_chain(profile: Profile, micro_batch: int | None) -> Profile:
                 f"profile {profile.name!r} has micro-batches {', '.join(map(str, sizes))}, not {micro_batch}",
                 "profile that size, or one size alone",
             )
-        at = sizes.index(micro_batch)
-        operators = tuple(
-            replace_fields(c, forward_s=(c.forward_s[at],), backward_s=(c.backward_s[at],), weight_gradient_s=())
-            for c in costs.operators
-        )
-        costs = replace_fields(costs, micro_batches=(sizes[at],), operators=operators)
+        costs = only(profile, costs.device_type, micro_batch).costs[0]
     plain = tuple(replace_fields(operator, axes={}) for operator in profile.graph.operators)
     graph, joined = join_layers(replace_fields(profile.graph, operators=plain), costs)
     return replace_fields(profile, graph=graph, costs=(joined,))

@@ -15,7 +15,10 @@ from pipebench.domain.recomputation import RecomputePin, Repeated, repeated
 
 
 class CannotExpress(PipebenchError):
-    """A framework has no words for a plan; the message says which property of the plan it is."""
+    """A framework has no words for a plan; the message says which property of the plan it is.
+
+    hint: the options with which a plan has words, None where none alone decides that.
+    """
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,9 @@ class Arrangement:
     def require_whole_weights(self, why: str) -> None:
         """Raises CannotExpress, with what stands against it, where replicas share out weights."""
         if self.shards_weights:
-            raise CannotExpress(f"replicas share out weights and gradients (ZeRO-3); {why}")
+            raise CannotExpress(
+                f"replicas share out weights and gradients (ZeRO-3); {why}", "plan with --optimizer-sharding zero1"
+            )
 
     @cached_property
     def operators(self) -> tuple[tuple[Operator, ...], ...]:
@@ -193,6 +198,8 @@ def _ways(problem: Problem, plan: Plan) -> tuple[RecomputePin, bool, bool]:
                 sequence.add(SEQUENCE_SPLIT in identifier)
                 overlap.add(OVERLAPPED in identifier)
     if len(whole) > 1 or len(again) > 1:
-        raise CannotExpress("some stages or layers recompute and others do not")
+        raise CannotExpress(
+            "some stages or layers recompute and others do not", "plan with --recompute full or none"
+        )
     recompute: RecomputePin = "stage" if "stage" in whole else again.pop() if again else "none"
     return recompute, sequence == {True}, overlap == {True}

@@ -114,6 +114,8 @@ def _short(text: str) -> str:
 
 
 REVISION = "Megatron-LM d98e8a64dd"
+FRAMEWORKS = ("megatron", "megatron-v2")
+"""Whose step its flags switch on, by the names of `--framework`."""
 EXCLUSIVE = (
     "not together with --num-layers-per-virtual-pipeline-stage, --num-virtual-stages-per-pipeline-rank, "
     "--decoder-first/last-pipeline-num-layers, --account-for-* or --hybrid-layer-pattern"
@@ -129,10 +131,13 @@ def layout_stages(made: Arrangement) -> tuple[str, ...]:
     if not made.stands("in-turn"):
         raise CannotExpress("stages are not placed in turn: Megatron runs stage k on rank k % pp")
     if made.virtual > 1 and made.pipeline == 1:
-        raise CannotExpress(f"{made.virtual} stages on one rank: Megatron interleaves over several")
+        raise CannotExpress(
+            f"{made.virtual} stages on one rank: Megatron interleaves over several", "plan with --vpp 1"
+        )
     if made.virtual > 1 and made.rounds % made.pipeline:
         raise CannotExpress(
-            f"{made.rounds} micro-batches in groups of {made.pipeline}: Megatron interleaves whole groups only"
+            f"{made.rounds} micro-batches in groups of {made.pipeline}: Megatron interleaves whole groups only",
+            "plan with --vpp 1",
         )
     stages = []
     for position, operators in enumerate(made.operators):
@@ -147,7 +152,8 @@ def layout_stages(made: Arrangement) -> tuple[str, ...]:
         counts = {stage.count("t") for stage in stages if "t" in stage}
         if len(counts) > 1:
             raise CannotExpress(
-                "whole stages recompute and have different numbers of layers; Megatron's groups are of one size"
+                "whole stages recompute and have different numbers of layers; Megatron's groups are of one size",
+                "plan with --recompute full",
             )
     return tuple(stages)
 
@@ -182,6 +188,7 @@ def flags(made: Arrangement) -> str:
     if problem.regime.precision != "fp32":
         lines.append(f"--{problem.regime.precision}")
     lines += _gradients(problem.regime)
+    lines += _overlap(made)
     lines += _recompute(made, stages)
     return "\n".join(lines) + "\n"
 
@@ -226,6 +233,21 @@ def _gradients(regime: Regime) -> list[str]:
     if (regime.precision, kept) == ("fp16", "fp32"):
         return ["--accumulate-allreduce-grads-in-fp32"]
     return []
+
+
+def _overlap(made: Arrangement) -> list[str]:
+    """What hides the exchange of replicas behind backward and forward: off by default, on where it is priced so.
+
+    A price hides a share of what replicas exchange: with the distributed optimizer gradients and weights. There
+    `validate_args` asks for the optimizer and for the overlap of gradients before that of weights.
+    """
+    regime = made.problem.regime
+    step = regime.step
+    if made.data_parallel == 1 or step is None or not step.reduce_overlap:
+        return []
+    if framework_family(step.framework) not in FRAMEWORKS:
+        return []
+    return ["--overlap-grad-reduce", *(["--overlap-param-gather"] if regime.shards_optimizer else [])]
 
 
 def _recompute(made: Arrangement, stages: tuple[str, ...]) -> list[str]:

@@ -13,7 +13,7 @@ REVISION = "PipeDream 7db6a1c"
 def text(made: Arrangement) -> str:
     """The file. Raises CannotExpress for stages that share ranks."""
     if made.virtual > 1:
-        raise CannotExpress(f"{made.virtual} stages a rank: PipeDream runs one")
+        raise CannotExpress(f"{made.virtual} stages a rank: PipeDream runs one", "plan with --vpp 1")
     stage_of = {op: position for position, operators in enumerate(made.stages) for op in operators}
     profile = made.problem.profile
     operators = tuple(

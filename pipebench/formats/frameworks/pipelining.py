@@ -1,6 +1,8 @@
 """A plan as the split_spec of torch.distributed.pipelining."""
 
+from pipebench.domain.recomputation import RecomputePin
 from pipebench.formats.frameworks.arrangement import Arrangement, CannotExpress
+from pipebench.formats.frameworks.facts import TORCHTITAN, framework_family
 
 REVISION = "torch 2.10.0"
 
@@ -19,17 +21,56 @@ def split_points(made: Arrangement) -> list[str]:
 
 
 def text(made: Arrangement) -> str:
-    """A Python snippet."""
+    """A Python snippet. Recomputation and precision are no part of pipeline(): it says what to add."""
     made.require_whole_weights("its pipelines keep weights and gradients whole")
     made.require_plain_products()
-    points = "".join(f'        "{path}": SplitPoint.BEGINNING,\n' for path in split_points(made))
-    zero = "# optimizer: torch.distributed.optim.ZeroRedundancyOptimizer\n" if made.shards_optimizer else ""
+    regime = made.problem.regime
+    notes = [
+        f"TP {made.tensor_parallel}, DP {made.data_parallel}, {made.pipeline} ranks of {made.virtual} stages, "
+        f"global batch {made.problem.mini_batch}, recompute {made.recompute}",
+        *_recomputation(made),
+    ]
+    if regime.precision != "fp32":
+        notes.append(f"yours to add: {regime.precision} weights and activations, as the plan counts them")
+        notes.append(f"yours to add: gradients in {regime.gradient_precision or regime.precision}")
+    if made.shards_optimizer:
+        notes.append("optimizer: torch.distributed.optim.ZeroRedundancyOptimizer")
+    return _split(made) + "".join(f"# {note}\n" for note in notes)
+
+
+def _split(made: Arrangement) -> str:
+    listed = split_points(made)
+    if not listed:
+        return (
+            "# one stage: there is nothing to split, so no pipeline(); train the model as it is, each step "
+            f"{made.rounds} micro-batches of {made.micro_batch} a replica\n"
+        )
+    points = "".join(f'        "{path}": SplitPoint.BEGINNING,\n' for path in listed)
     return (
         "from torch.distributed.pipelining import SplitPoint, pipeline\n\n"
         "pipe = pipeline(\n    model,\n    mb_args=(input_ids,),  # one micro-batch: "
         f"{made.micro_batch} x sequence ids; {made.rounds} micro-batches\n"
         f"    split_spec={{\n{points}    }},\n)\n"
-        f"# TP {made.tensor_parallel}, DP {made.data_parallel}, {made.pipeline} ranks of {made.virtual} stages, "
-        f"global batch {made.problem.mini_batch}, recompute {made.recompute}\n"
-        f"{zero}"
     )
+
+
+def _recomputation(made: Arrangement) -> list[str]:
+    """pipeline() takes no model that is wrapped already; the modules of its stages can be wrapped."""
+    what = _CHECKPOINTED.get(made.recompute)
+    if what is None:
+        return []
+    step = made.problem.regime.step
+    if made.recompute == "selective" and step is not None and framework_family(step.framework) == TORCHTITAN:
+        what = "each layer, with torchtitan's policy of what is kept"
+    where = " (checkpoint_wrapper on modules of pipe.get_stage_module(k), after pipeline())"
+    return [
+        f"yours to add, without it everything is kept: torch.utils.checkpoint around {what}"
+        + (where if len(made.stages) > 1 else "")
+    ]
+
+
+_CHECKPOINTED: dict[RecomputePin, str] = {
+    "full": "each layer",
+    "selective": "the attention of each layer alone",
+    "stage": "each stage",
+}

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 
 from pipebench.defaults import FRAMEWORK_SCHEDULERS, ONE_F_ONE_B
 from pipebench.domain.errors import unknown
+from pipebench.domain.framework import StepCosts
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.formats.frameworks import deepspeed, megatron, pipedream_stages, pipelining, torchtitan
 from pipebench.formats.frameworks.arrangement import Arrangement, CannotExpress, arrange
-from pipebench.formats.frameworks.facts import TORCHTITAN
+from pipebench.formats.frameworks.facts import TORCHTITAN, framework_family
 from pipebench.formats.frameworks.launch import Launch, deepspeed_launch, megatron_launch, torchtitan_launch
 
 
@@ -21,6 +22,7 @@ class Target:
     asynchronous: whether it stashes weights. comment: what starts a comment in the text ('' where it takes none).
     launch: how the framework would start a plan, None where no framework computes anything from the GPUs.
     frameworks: whose step it takes, by the names that `--framework` knows without variants (empty: nobody's).
+    split_backwards: what to know where the schedule of the file splits backwards ('' where that is as any other).
     """
 
     name: str
@@ -35,6 +37,19 @@ class Target:
     comment: str = "#"
     launch: Callable[[Arrangement], Launch] | None = None
     frameworks: tuple[str, ...] = ()
+    split_backwards: str = ""
+
+    def priced_by(self, step: StepCosts | None) -> bool:
+        """Whether a step is priced as this framework runs it."""
+        return step is not None and framework_family(step.framework) in self.frameworks
+
+    def schedulers(self, problem: Problem) -> tuple[str, ...]:
+        """Those to choose an order from (empty: any); a user may name another."""
+        return FRAMEWORK_SCHEDULERS if self.full_backwards(problem) else self.schedules
+
+    def full_backwards(self, problem: Problem) -> bool:
+        """Whether orders of full backwards come first: it is priced, and what splits them does not run there."""
+        return self.split_backwards != "" and self.priced_by(problem.regime.step)
 
     def can_express(self, problem: Problem, plan: Plan) -> Arrangement:
         """The plan as this framework sees it. Raises CannotExpress with the reason where it has no words for
@@ -68,7 +83,7 @@ TARGETS = {
             revision=megatron.REVISION,
             write=_plain(megatron.flags),
             launch=megatron_launch,
-            frameworks=("megatron", "megatron-v2"),
+            frameworks=megatron.FRAMEWORKS,
         ),
         Target(
             name="torchtitan",
@@ -79,6 +94,7 @@ TARGETS = {
             frameworks=(TORCHTITAN,),
             schedules=(),
             schedule_file=True,
+            split_backwards=torchtitan.SPLIT_BACKWARDS,
         ),
         Target(
             name="pipelining",

@@ -13,7 +13,14 @@ from pipebench.domain.errors import PipebenchError
 from pipebench.domain.limits import MOST_SCHEDULE_CELLS, MOST_SCHEDULE_RANKS
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
-from pipebench.domain.schedule import ALL_REDUCE, FiniteSchedule, Lane
+from pipebench.domain.schedule import (
+    ALL_REDUCE,
+    INPUT_GRADIENT,
+    WEIGHT_GRADIENT,
+    FiniteSchedule,
+    Lane,
+    Schedule,
+)
 from pipebench.formats.files import read_file
 
 _CELL = re.compile(r"(\d{1,6})(F|B|I|W)(\d{1,7})", re.ASCII)
@@ -319,6 +326,13 @@ def as_schedule(problem: Problem, plan: Plan, found: Sound, source: str) -> Fini
             )
         )
     return FiniteSchedule(lanes=tuple(made))
+
+
+def splits_backwards(schedule: Schedule) -> bool:
+    """Whether input and weight gradients are tasks of their own anywhere."""
+    return isinstance(schedule, FiniteSchedule) and any(
+        not {INPUT_GRADIENT, WEIGHT_GRADIENT}.isdisjoint(lane.kinds) for lane in schedule.lanes
+    )
 
 
 def cells_of(plan: Plan, schedule: FiniteSchedule) -> bytes:

@@ -1,6 +1,7 @@
 """A plan as torchtitan's module_fqns_per_model_part, and its schedule as CSV."""
 
 from pipebench.costs.transformer import EMBEDDING, HEAD, LAYER, NORM
+from pipebench.defaults import INTERLEAVED, ONE_F_ONE_B
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.framework import Framework
 from pipebench.formats.frameworks.arrangement import Arrangement, CannotExpress
@@ -8,6 +9,13 @@ from pipebench.formats.frameworks.facts import TORCHTITAN, framework_family, loa
 from pipebench.formats.frameworks.launch import torchtitan_launch
 
 REVISION = "torchtitan b5bcd76c6"
+SPLIT_BACKWARDS = (
+    "the schedule splits backwards (I and W): there torch's stage_backward_input stops on the BlockMask of "
+    "FlexAttention, torchtitan's usual attention, so its own tests of such schedules are off "
+    f"(tests/integration_tests/features.py); run attn_backend varlen, or plan with --scheduler {ONE_F_ONE_B} (of "
+    f"several stages a rank {INTERLEAVED})"
+)
+"""What to know of an order that is no order of full backwards."""
 
 
 def parts(made: Arrangement) -> list[list[str]]:
@@ -81,8 +89,27 @@ def text(made: Arrangement, csv: str) -> str:
         ")\n"
         f"activation_checkpoint = {_CHECKPOINTS[made.recompute]}\n"
         f"{_compilation(made)}"
-        f"# global_batch_size={made.problem.mini_batch}, micro-batch {made.micro_batch} a replica\n"
-        + "".join(f"# {line}\n" for line in torchtitan_launch(made).lines())
+        f"{_tokens(made)}" + "".join(f"# {line}\n" for line in torchtitan_launch(made).lines())
+    )
+
+
+def _tokens(made: Arrangement) -> str:
+    """torchtitan counts a batch in tokens (TrainingConfig)."""
+    layer = next(operator for operator in made.graph.operators if operator.kind == LAYER)
+    sequence = layer.dims.get("sequence")
+    replica, step = made.micro_batch, made.problem.mini_batch
+    if sequence is None:
+        return (
+            "# TrainingConfig counts tokens; the profile says no sequence, yours times: "
+            f"num_tokens_per_microbatch_per_dp_rank {replica}, num_tokens_per_train_step {step}, "
+            "max_context_length 1\n"
+        )
+    return (
+        "training = TrainingConfig(\n"
+        f"    num_tokens_per_microbatch_per_dp_rank={replica * sequence},  # {replica} x {sequence}\n"
+        f"    num_tokens_per_train_step={step * sequence},  # {step} x {sequence}\n"
+        f"    max_context_length={sequence},\n"
+        ")\n"
     )
 
 
@@ -127,10 +154,7 @@ def _refuse(made: Arrangement) -> None:
     if made.shares_embedding and made.pipeline > 1:
         raise CannotExpress("embedding and head share a table, which torchtitan refuses with pipeline parallelism")
     if made.pipeline > 1:
-        made.require_whole_weights(
-            "torchtitan's pipelines keep what they gather until the last micro-batch, which is "
-            "--optimizer-sharding zero1"
-        )
+        made.require_whole_weights("torchtitan's pipelines keep what they gather until the last micro-batch")
     elif made.shards_optimizer:
         raise CannotExpress(
             "the optimizer state alone is shared out (ZeRO-1); without a pipeline torchtitan's FSDP shares out "

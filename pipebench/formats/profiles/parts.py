@@ -65,4 +65,10 @@ def _one(costs: OperatorCosts, at: int) -> OperatorCosts:
 
 
 def _one_way(way: Alternative, at: int) -> Alternative:
-    return replace(way, forward_s=(way.forward_s[at],), backward_s=(way.backward_s[at],))
+    return replace(
+        way,
+        forward_s=(way.forward_s[at],),
+        backward_s=(way.backward_s[at],),
+        forward_collective_s=way.forward_collective_s[at : at + 1],
+        backward_collective_s=way.backward_collective_s[at : at + 1],
+    )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from pipebench.bench.accuracy.summary import AXES, Accuracy, Axis
+from pipebench.bench.accuracy.summary import AXES, Accuracy, AccuracyRow, Axis
 from pipebench.report.chart.scatter import ScatterPoint, scatter_svg
 from pipebench.report.html.template import page, picture
 from pipebench.report.text.measurements.accuracy import (
@@ -14,8 +14,10 @@ from pipebench.report.text.measurements.accuracy import (
     TITLES,
     error_cells,
     head_line,
+    named_runs,
     remark_lines,
     row_cells,
+    unfit_line,
 )
 from pipebench.report.units import percent
 
@@ -39,7 +41,7 @@ def accuracy_page(made: Accuracy, title: str, command: str) -> str:
         head=head_line(made),
         meaning=MEANING,
         chart=_chart(made),
-        remarks=list(remark_lines(made)),
+        remarks=[*remark_lines(made), *filter(None, [unfit_line(made)])],
         tables=[table for table in _tables(made) if table.rows],
         command=command,
     )
@@ -85,15 +87,27 @@ def _tables(made: Accuracy) -> list[_Table]:
             ],
             names=3,
         ),
-        _Table("Not predicted", ("because of", "runs"), [(name, str(n)) for name, n in made.reasons.items()]),
+        _Table(
+            "Not predicted",
+            ("because of", "which", "runs"),
+            [
+                (reason, named_runs([row for row in made.rows if row.reason == reason]), str(count))
+                for reason, count in made.reasons.items()
+            ],
+            names=2,
+        ),
         _Table(
             "All runs",
-            ("run", "group", "measured", "predicted", "error", "peak", "measured peak", "why not"),
-            [(row.id, row.group, *row_cells(row), row.reason) for row in made.rows],
+            ("run", "group", "measured", "predicted", "error", "peak", "measured peak", "memory", "why not"),
+            [(row.id, row.group, *row_cells(row), row.fit or "", _why_not(row)) for row in made.rows],
             names=2,
             folded=True,
         ),
     ]
+
+
+def _why_not(row: AccuracyRow) -> str:
+    return f"{row.reason} ({row.detail})" if row.detail else row.reason
 
 
 def _groups(made: Accuracy, axis: Axis) -> _Table:

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict
+from pathlib import Path
 
 from pipebench.bench.exports.export import Export, Refusal
 from pipebench.bench.exports.tolerance import Turn
+from pipebench.defaults import BEST
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.framework import StepCosts
 from pipebench.formats.frameworks import megatron
-from pipebench.formats.frameworks.facts import framework_family
 from pipebench.formats.frameworks.megatron import write_layout
 from pipebench.formats.frameworks.targets import Target
 from pipebench.report.units import gigabytes, percent, seconds
@@ -28,6 +29,12 @@ def export_lines(made: Export) -> Iterator[str]:
     if made.target.name == "megatron":
         yield from megatron.comments(arrangement)
     yield f"predicted {seconds(prediction.seconds)} for {problem.mini_batch} samples under {prediction.scheduler}"
+    if made.split is not None:
+        yield (
+            f"the plan's own order, {made.split.scheduler}, takes {seconds(made.split.seconds)} and splits "
+            f"backwards; this one does not (to keep it: plan with --scheduler {made.split.scheduler} --export "
+            f"{made.target.name})"
+        )
     yield _price(made.target, problem.regime.step)
     yield _against_uniform(made)
     if prediction.fits:
@@ -56,6 +63,19 @@ def refusal_lines(refusal: Refusal) -> Iterator[str]:
     yield (f"the nearest that it can: {degrees}, micro-batch {stages[0].micro_batch}: {seconds(takes)}{beside}")
 
 
+def refusal_hint(refusal: Refusal, kept: Path | None) -> str | None:
+    """What to type for a plan that the framework can express. kept: where the nearest plan goes.
+
+    `best` finds one where there is one.
+    """
+    ways = [refusal.remedy] if refusal.remedy else []
+    if refusal.nearest is not None:
+        ways.append(f"plan with {BEST}, which keeps to what {refusal.target.name} can express")
+        if kept is not None:
+            ways.append(f"take the nearest, which is in {kept}")
+    return ", or ".join(ways) or None
+
+
 def as_plain(made: Export) -> dict[str, object]:
     """For --json."""
     launch = None if made.target.launch is None else made.target.launch(made.made)
@@ -82,7 +102,7 @@ def _price(target: Target, step: StepCosts | None) -> str:
     """Whose step the prediction is of, and what to do where it is another framework's than the block's."""
     if step is None:
         return "priced without a framework's step (--framework)"
-    if not target.frameworks or framework_family(step.framework) in target.frameworks:
+    if not target.frameworks or target.priced_by(step):
         return f"priced as {step.framework} runs it"
     others = " or ".join(f"--framework {name}" for name in target.frameworks)
     return f"PRICED AS {step.framework} RUNS IT, not as {target.name} does: plan with {others}"

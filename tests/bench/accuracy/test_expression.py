@@ -153,18 +153,21 @@ def test_a_partition_is_taken_as_it_is() -> None:
         ({"framework": "Megatron-Bridge; FSDP=64"}, "replicas that share out weights in groups"),
         ({"model": "LLAMA3_70B (LoRA Performance)"}, "fine-tuning"),
         ({"model": "mamba"}, "an architecture that the suite does not know"),
-        ({"layers": ""}, "the sizes of the model are not said"),
+        ({"layers": ""}, "column layers is empty"),
         ({"model": "llama7"}, "the sizes of a Llama are not said: add the columns ffn and kv_heads"),
-        ({"seq": ""}, "the sizes of the model are not said"),
+        ({"seq": ""}, "column seq is empty"),
+        ({"layers": "", "hidden": "", "seq": ""}, "columns layers, hidden and seq are empty"),
+        ({"model": "llama3-8B", "layers": "", "seq": ""}, "column seq is empty"),
         ({"heads": "7"}, "heads do not divide the width of the model"),
         ({"tp": "2 (4)"}, "the row states two configurations"),
         ({"tp": "4"}, "the product of the degrees is not the number of GPUs"),
-        ({"tp": "", "dp": ""}, "degrees are not said"),
+        ({"tp": "", "dp": ""}, "columns tp and dp are empty"),
         ({"device": "Z9-1TB"}, "no figures for the device Z9"),
         ({"precision": "NVFP4"}, "no rate in fp4 for A100-SXM4-80GB"),
         ({"precision": "FP8-CS"}, "no rate in fp8 for A100-SXM4-80GB"),
         ({"precision": "int3"}, "an unknown precision"),
-        ({"gbs": ""}, "the mini-batch is not said"),
+        ({"gbs": ""}, "column gbs is empty"),
+        ({"heads": "", "hidden": "1000"}, "column heads is empty"),
         ({"gbs": "33"}, "micro-batches of all replicas do not divide the mini-batch"),
         ({"mbs": "3"}, "micro-batches of all replicas do not divide the mini-batch"),
         ({"schedule": "dualpipe"}, "no scheduler for the schedule dualpipe"),
@@ -246,6 +249,24 @@ def test_a_framework_that_is_not_known_is_priced_aloud_and_a_wrong_name_is_not()
         with pytest.raises(NotExpressed) as refused:
             express(run(framework=name))
         assert refused.value.reason.startswith("a framework whose name is nearly ")
+
+
+@pytest.mark.parametrize("framework", ["", "DeepSpeed", "nanotron", "Fairseq"])
+def test_a_framework_that_is_not_known_is_of_the_generation_of_its_device(framework: str) -> None:
+    """On an H100 it has fused attention and all that Megatron-LM has there; on an A100 neither."""
+    new, old = run(framework=framework, device="H100-80GB"), run(framework=framework)
+    known = express(run(framework="Megatron-LM", device="H100-80GB"))
+    assert express(new).spec == known.spec
+    assert express(new, {"framework": "megatron-v2"}).spec == express(old).spec
+    for row, value, other in ((new, "megatron", "megatron-v2"), (old, "megatron-v2", "megatron")):
+        (said,) = [each for each in express(row).assumptions if each.field == "framework"]
+        assert (said.value, said.alternatives) == (value, (other,))
+
+
+def test_nemo_is_megatron_lm() -> None:
+    for device in ("H100-80GB", "A100-80GB"):
+        nemo, megatron = (express(run(framework=name, device=device)) for name in ("NeMo 2.0", "Megatron-LM"))
+        assert nemo == megatron
 
 
 @pytest.mark.parametrize(

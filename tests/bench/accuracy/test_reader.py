@@ -88,6 +88,20 @@ def test_a_wrong_cell_is_named(column: str, cell: str, said: str) -> None:
         run(**{column: cell})
 
 
+@pytest.mark.parametrize("cell", ["eight per box", "8", "8xA100", "nxn", "DGX"])
+def test_nodes_that_say_no_gpus_are_named(cell: str) -> None:
+    with pytest.raises(PipebenchError) as caught:
+        parse_runs(table(SMALL | {"nodes_gpus": cell}), "runs.csv")
+    assert caught.value.message.startswith(f"runs.csv: row 2, column nodes_gpus: '{cell}' does not begin")
+    assert caught.value.hint is not None
+
+
+@pytest.mark.parametrize("cell", ["", "1x8", "nx8", "nx8 RoCE", "2x4, 8x200 Gb/s", "nx8, 400 Gb/s a GPU"])
+def test_nodes_begin_with_their_gpus(cell: str) -> None:
+    (made,) = parse_runs(table(SMALL | {"nodes_gpus": cell}), "runs.csv")
+    assert made.nodes_gpus == cell
+
+
 def test_a_row_that_is_there_twice_is_named() -> None:
     with pytest.raises(PipebenchError, match="row 3, column id: 'small' is there twice"):
         parse_runs(table(SMALL, SMALL), "runs.csv")

@@ -15,7 +15,7 @@ from pipebench.formats.frameworks.arrangement import arrange
 from pipebench.formats.frameworks.targets import TARGETS
 from pipebench.formats.frameworks.torch_schedule import read_cells
 from pipebench.hooks.manager import Host
-from pipebench.report.text.exports import export_lines, refusal_lines
+from pipebench.report.text.exports import export_lines, refusal_hint, refusal_lines
 from tests.language_models import HEAVY_HEAD, TINY, planned, problem
 
 HOST = Host()
@@ -168,6 +168,16 @@ def test_a_refusal_offers_a_plan_that_works(given: Problem, plan: Plan) -> None:
     assert TARGETS["megatron"].refusal(made.nearest.problem, made.nearest.plan) == ""
     assert check_pins(pinned, made.nearest.plan).status == "valid"
     assert "the nearest that it can" in "\n".join(refusal_lines(made))
+    assert refusal_hint(made, None) == "plan with best, which keeps to what megatron can express"
+
+
+def test_what_no_plan_has_words_for_names_the_option_alone() -> None:
+    pins = Pins(tensor_parallel=1, pipeline=2, data_parallel=2, virtual_stages=1, micro_batch=2)
+    whole = problem(devices=4, mini_batch=16, pins=pins, sharding="zero3", **TINY)
+    made = exported(whole, planned(whole), "megatron")
+    assert isinstance(made, Refusal)
+    assert made.nearest is None
+    assert refusal_hint(made, None) == "plan with --optimizer-sharding zero1"
 
 
 def test_torchtitan_gets_the_schedule(given: Problem, plan: Plan) -> None:
@@ -175,6 +185,34 @@ def test_torchtitan_gets_the_schedule(given: Problem, plan: Plan) -> None:
     assert isinstance(made, Export)
     assert made.schedule is not None
     assert len(read_cells(made.schedule, "order.csv")) == 4
+
+
+@pytest.mark.parametrize(
+    ("framework", "keep", "whole"),
+    [
+        ("torchtitan", False, True),
+        ("torchtitan-eager", False, True),
+        ("torchtitan", True, False),
+        ("", False, False),
+    ],
+)
+def test_torchtitan_priced_gets_full_backwards_if_it_may(
+    given: Problem, plan: Plan, framework: str, keep: bool, whole: bool
+) -> None:
+    """Split ones do not run with its usual attention: the block says so where it has them."""
+    step = StepCosts(framework=framework, optimizer_s_per_element=0.0) if framework else None
+    priced = replace(given, regime=replace(given.regime, step=step))
+    schedule = HostServices(HOST).schedule("zb-h1", priced, plan)
+    own = PlannedProblem(problem=priced, plan=plan, schedule=schedule, scheduler="zb-h1")
+    made = export(HOST, own, TARGETS["torchtitan"], "order.csv", keep)
+    assert isinstance(made, Export)
+    assert made.schedule is not None
+    assert (b"I" not in made.schedule) == whole
+    assert made.prediction.scheduler == ("1f1b" if whole else "zb-h1")
+    assert ("stage_backward_input stops on the BlockMask" in made.text) != whole
+    said = "\n".join(export_lines(made))
+    assert ("the plan's own order, zb-h1, takes" in said) == whole
+    assert made.made.plan == plan
 
 
 def test_torchtitan_reads_no_schedule_without_a_pipeline() -> None:

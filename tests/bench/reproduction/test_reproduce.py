@@ -65,6 +65,10 @@ def test_joined_layers_take_the_time_of_their_operators_at_the_pinned_size() -> 
         assert sum(getattr(costs, part)[0] for costs in joined.costs[0].operators) == pytest.approx(before)
 
 
+def test_a_chain_is_made_of_operators_with_several_ways_and_sizes() -> None:
+    assert profile_of(cell("transformer", input_bytes=None)).costs[0].micro_batches == (8,)
+
+
 def test_a_size_that_was_not_profiled_is_told() -> None:
     with pytest.raises(PipebenchError, match="1, 2, 4, 8, not 16"):
         work_of(Host(), [cell("resnet50", micro_batch=16, mini_batch=16)])

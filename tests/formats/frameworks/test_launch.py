@@ -1,8 +1,10 @@
 """What exported blocks say of a run, against what the frameworks compute from the same flags."""
 
+import json
 import re
 
 import pytest
+from msgspec.structs import replace
 
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import OptimizerSharding, Pins, Problem
@@ -62,12 +64,13 @@ def test_deepspeed_s_batch_assertion_holds(degrees: tuple[int, int, int, int]) -
     """train_batch_size == train_micro_batch_size_per_gpu * gradient_accumulation_steps * data parallelism."""
     text = block(TARGETS["deepspeed"], *given(*degrees))
     world = number(r"# (\d+) GPUs", text)
-    replicas = world // (number(r"num_stages=(\d+)", text) * number(r"tensor parallel (\d+)", text))
-    steps = number(r"gradient_accumulation_steps (\d+)", text)
-    size = number(r"train_micro_batch_size_per_gpu (\d+)", text)
-    assert number(r"train_batch_size (\d+)", text) == size * steps * replicas
+    replicas = world // (number(r"num_pp=(\d+)", text) * number(r"num_mp=(\d+)", text))
+    config = json.loads(text.split('"""')[1])
+    steps, size = config["gradient_accumulation_steps"], config["train_micro_batch_size_per_gpu"]
+    assert config["train_batch_size"] == size * steps * replicas
     assert (world, replicas, size) == (degrees[0] * degrees[1] * degrees[2], degrees[2], degrees[3])
     assert number(r"x DP \d+\) = (\d+)", text) == steps
+    assert number(r"num_dp=(\d+)", text) == replicas
 
 
 @pytest.mark.parametrize("degrees", DEGREES)
@@ -82,8 +85,10 @@ def test_torchtitan_s_degrees_make_the_world(degrees: tuple[int, int, int, int])
     shard = world // rest
     assert shard == number(r"dp_shard is (\d+)", text) == 1
     assert rest * shard == world
-    rounds, size = number(r"= (\d+) micro-batches", text), number(r"micro-batch (\d+) a replica", text)
-    assert number(r"global_batch_size=(\d+)", text) == size * rounds * replicate * shard
+    rounds, tokens = number(r"= (\d+) micro-batches", text), number(r"per_microbatch_per_dp_rank=(\d+)", text)
+    assert tokens == degrees[3] * number(r"max_context_length=(\d+)", text)
+    assert number(r"num_tokens_per_train_step=(\d+)", text) == tokens * rounds * replicate * shard
+    assert "global_batch_size" not in text
     if degrees[1] > 1:
         assert number(r"num_pp_microbatches=(\d+)", text) == rounds
         assert "its gradient_accumulation_steps is 1" in text
@@ -91,6 +96,20 @@ def test_torchtitan_s_degrees_make_the_world(degrees: tuple[int, int, int, int])
         assert "pp_microbatches" not in text
         assert "pipeline_parallel_schedule" not in text
         assert f"= {rounds} micro-batches = its gradient_accumulation_steps" in text
+
+
+def test_torchtitan_counts_no_tokens_where_the_profile_says_no_sequence() -> None:
+    asked, plan = given(1, 2, 1, 2)
+    graph = asked.profile.graph
+    operators = tuple(
+        replace(operator, dims={name: size for name, size in operator.dims.items() if name != "sequence"})
+        for operator in graph.operators
+    )
+    untold = replace(asked, profile=replace(asked.profile, graph=replace(graph, operators=operators)))
+    text = block(TARGETS["torchtitan"], untold, plan)
+    assert "TrainingConfig(" not in text
+    assert "# TrainingConfig counts tokens" in text
+    assert "num_tokens_per_train_step 32" in text
 
 
 @pytest.mark.parametrize(("sharding", "stages"), [("zero1", 2), ("zero3", 1)])

@@ -1,34 +1,24 @@
 """What each framework can be told, and what it refuses."""
 
 import ast
-import dataclasses
 from collections.abc import Sequence
 
 import pytest
 from msgspec.structs import replace
 
 from pipebench.domain.errors import PipebenchError
-from pipebench.domain.framework import StepCosts
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Pins, Problem
-from pipebench.domain.recomputation import RecomputePin
 from pipebench.formats.frameworks import deepspeed, pipelining, torchtitan
 from pipebench.formats.frameworks.arrangement import CannotExpress, arrange
 from pipebench.formats.frameworks.layouts import read_layout
 from pipebench.formats.frameworks.targets import TARGETS, target_named
+from pipebench.formats.profiles.parts import only
 from pipebench.formats.profiles.pipedream_graph import parse_lines
 from tests.builders import chain_problem, cluster, stages_plan
 from tests.language_models import TINY, planned, problem
 
 NAMES = list(TARGETS)
-
-
-@pytest.fixture(scope="module")
-def given() -> tuple[Problem, Plan]:
-    """Eight layers on four stages of two devices."""
-    pins = Pins(tensor_parallel=2, pipeline=4, data_parallel=1, virtual_stages=1, micro_batch=1, recompute="none")
-    made = problem(devices=8, mini_batch=16, pins=pins, **TINY)
-    return made, planned(made)
 
 
 def changed(plan: Plan, stage: int, **fields: object) -> Plan:
@@ -204,137 +194,11 @@ def test_whole_stages_that_recompute_need_equal_numbers_of_layers(given: tuple[P
     assert "some stages or layers recompute" in TARGETS["megatron"].refusal(made, some)
 
 
-@pytest.mark.parametrize(
-    ("pin", "flags", "torchtitan"),
-    [
-        ("none", "", "activation_checkpoint = None\n"),
-        (
-            "full",
-            "--recompute-granularity full --recompute-method uniform --recompute-num-layers 1",
-            "activation_checkpoint = FullAC.Config()\n",
-        ),
-        ("selective", "--recompute-granularity selective", ""),
-    ],
-)
-def test_layers_that_recompute_have_flags(pin: RecomputePin, flags: str, torchtitan: str) -> None:
-    pins = Pins(tensor_parallel=2, pipeline=2, data_parallel=1, virtual_stages=1, micro_batch=1, recompute=pin)
-    made = problem(devices=4, mini_batch=16, pins=pins, **TINY)
-    plan = planned(made)
-    assert arrange(made, plan).recompute == pin
-    lines = TARGETS["megatron"].write(arrange(made, plan), "").splitlines()
-    assert [line for line in lines if "recompute" in line] == ([flags] if flags else [])
-    if torchtitan:
-        assert torchtitan in TARGETS["torchtitan"].write(arrange(made, plan), "order.csv")
-    else:
-        assert "selective checkpointing keeps other operators" in TARGETS["torchtitan"].refusal(made, plan)
-    assert f"recompute {pin}" in TARGETS["deepspeed"].write(arrange(made, plan), "")
-
-
 def test_torchtitan_refuses_what_it_would_not_run() -> None:
     """Tied tables under pipeline parallelism raise there."""
     pins = Pins(tensor_parallel=1, pipeline=2, data_parallel=2, virtual_stages=1, micro_batch=2)
     tied = problem(devices=4, mini_batch=16, pins=pins, tied=True, **TINY)
     assert "share a table" in TARGETS["torchtitan"].refusal(tied, planned(tied))
-
-
-def priced_by(made: Problem, framework: str) -> Problem:
-    step = StepCosts(framework=framework, optimizer_s_per_element=0.0)
-    return replace(made, regime=replace(made.regime, step=step))
-
-
-@pytest.mark.parametrize(
-    ("framework", "said"),
-    [
-        ("torchtitan", 'compile = CompileConfig(enable=True, components=["model"])\n'),
-        ("torchtitan-eager", "# compile: none\n"),
-        ("megatron", None),
-        ("", None),
-    ],
-)
-def test_torchtitan_is_told_to_compile_what_was_priced_compiled(framework: str, said: str | None) -> None:
-    """By itself it compiles nothing; without a price nothing is said of it."""
-    pins = Pins(tensor_parallel=2, pipeline=2, data_parallel=1, virtual_stages=1, micro_batch=1)
-    made = problem(devices=4, mini_batch=16, pins=pins, **TINY)
-    made = priced_by(made, framework) if framework else made
-    text = TARGETS["torchtitan"].write(arrange(made, planned(made)), "order.csv")
-    assert said in text if said else "ompile" not in text
-
-
-def test_selective_checkpoints_go_to_the_framework_that_they_were_priced_for() -> None:
-    """torchtitan's keep the results of operators, Megatron-LM's run the core of attention again."""
-    pins = Pins(
-        tensor_parallel=1, pipeline=2, data_parallel=1, virtual_stages=1, micro_batch=1, recompute="selective"
-    )
-    made = problem(devices=2, mini_batch=8, pins=pins, **TINY)
-    for framework, fits, other in (
-        ("torchtitan", "torchtitan", "megatron"),
-        ("torchtitan-eager", "torchtitan", "megatron"),
-        ("megatron", "megatron", "torchtitan"),
-    ):
-        own = priced_by(made, framework)
-        assert TARGETS[fits].refusal(own, planned(own)) == ""
-        assert "keeps other operators" in TARGETS[other].refusal(own, planned(own))
-    titan = priced_by(made, "torchtitan")
-    text = TARGETS["torchtitan"].write(arrange(titan, planned(titan)), "order.csv")
-    assert "activation_checkpoint = SelectiveAC.Config()\n" in text
-
-
-def test_eager_layers_cannot_overlap_tensor_parallelism() -> None:
-    pins = Pins(tensor_parallel=2, pipeline=2, data_parallel=1, virtual_stages=1, micro_batch=1)
-    made = priced_by(problem(devices=4, mini_batch=16, pins=pins, **TINY), "torchtitan-eager")
-    arranged = arrange(made, planned(made))
-    torchtitan.parts(arranged)
-    with pytest.raises(CannotExpress, match="in compiled layers only"):
-        torchtitan.parts(dataclasses.replace(arranged, tensor_overlap=True))
-
-
-def test_replicas_share_out_what_each_framework_shares_out() -> None:
-    """In a pipeline FSDP keeps what it gathers until the last micro-batch: the optimizer alone is shared out."""
-    pins = Pins(tensor_parallel=1, pipeline=2, data_parallel=2, virtual_stages=1, micro_batch=2)
-    sharded = problem(devices=4, mini_batch=16, pins=pins, sharding="zero1", **TINY)
-    plan = planned(sharded)
-    for name, said in (
-        ("megatron", "--use-distributed-optimizer"),
-        ("deepspeed", "zero_optimization: stage 1"),
-        ("pipelining", "ZeroRedundancyOptimizer"),
-        ("torchtitan", 'data_parallel_shard_degree=2,\n    fsdp_reshard_after_forward="never"'),
-    ):
-        assert said in TARGETS[name].write(arrange(sharded, plan), "")
-    whole = problem(devices=4, mini_batch=16, pins=pins, sharding="zero3", **TINY)
-    for name in ("megatron", "deepspeed", "pipelining", "torchtitan"):
-        assert "ZeRO-3" in TARGETS[name].refusal(whole, planned(whole))
-
-
-def test_without_a_pipeline_torchtitan_shares_out_all() -> None:
-    pins = Pins(tensor_parallel=1, pipeline=1, data_parallel=4, virtual_stages=1, micro_batch=4)
-    made = {
-        name: problem(devices=4, mini_batch=16, pins=pins, sharding=name, **TINY) for name in ("zero1", "zero3")
-    }
-    text = TARGETS["torchtitan"].write(arrange(made["zero3"], planned(made["zero3"])), "")
-    assert 'data_parallel_shard_degree=4,\n    fsdp_reshard_after_forward="always"' in text
-    assert "--optimizer-sharding zero3" in TARGETS["torchtitan"].refusal(made["zero1"], planned(made["zero1"]))
-
-
-@pytest.mark.parametrize(
-    ("precision", "gradients", "flag"),
-    [
-        ("bf16", "bf16", "--grad-reduce-in-bf16"),
-        ("bf16", None, "--grad-reduce-in-bf16"),
-        ("bf16", "fp32", ""),
-        ("fp16", "fp32", "--accumulate-allreduce-grads-in-fp32"),
-        ("fp16", "fp16", ""),
-        ("fp32", "fp32", ""),
-    ],
-)
-def test_megatron_is_told_of_gradients(
-    precision: str, gradients: str | None, flag: str, given: tuple[Problem, Plan]
-) -> None:
-    """Its own: fp32 beside bf16 weights, fp16 beside fp16 ones; memory is counted for what the regime says."""
-    made, plan = given
-    regime = replace(made.regime, precision=precision, gradient_precision=gradients)
-    other = replace(made, profile=replace(made.profile, precision=precision), regime=regime)
-    lines = TARGETS["megatron"].write(arrange(other, plan), "").splitlines()
-    assert [line for line in lines if "grad" in line] == ([flag] if flag else [])
 
 
 def test_megatron_interleaves_whole_groups_over_several_ranks() -> None:
@@ -346,24 +210,29 @@ def test_megatron_interleaves_whole_groups_over_several_ranks() -> None:
     assert "8 stages on one rank" in TARGETS["megatron"].refusal(made, alone)
 
 
-def test_products_beside_collectives_have_a_flag() -> None:
-    """Where the profile priced them so; frameworks that do not do it refuse."""
-    pins = Pins(tensor_parallel=2, pipeline=2, data_parallel=1, virtual_stages=1, micro_batch=1)
-    plain = problem(devices=4, mini_batch=8, pins=pins, **TINY)
-    costs = plain.profile.costs[0]
+def test_pipedream_takes_one_size_of_ways_whose_collectives_are_told_apart(given: tuple[Problem, Plan]) -> None:
+    """Profiles that are priced with a framework say them at every size."""
+    made, plan = given
+    costs = made.profile.costs[0]
     operators = tuple(
         replace(
             each,
-            alternatives=tuple(replace(way, id=way.id.replace("-sp", "-sp-overlap")) for way in each.alternatives),
+            alternatives=tuple(
+                replace(way, forward_collective_s=way.forward_s, backward_collective_s=way.backward_s)
+                for way in each.alternatives
+            ),
         )
         for each in costs.operators
     )
-    beside = replace(plain, profile=replace(plain.profile, costs=(replace(costs, operators=operators),)))
-    for name, flag in (("megatron", "--tp-comm-overlap"), ("torchtitan", "enable_async_tensor_parallel=True")):
-        assert flag in TARGETS[name].write(arrange(beside, planned(beside)), "")
-        assert flag not in TARGETS[name].write(arrange(plain, planned(plain)), "")
-    said = TARGETS["torchtitan"].write(arrange(beside, planned(beside)), "")
-    compiled = 'compile = CompileConfig(enable=True, enable_async_tensor_parallel=True, components=["model"])'
-    assert said.count(compiled) == said.count("enable_async_tensor_parallel") == 1
-    for name in ("deepspeed", "pipelining"):
-        assert "tensor_overlap=on" in TARGETS[name].refusal(beside, planned(beside))
+    told = replace(made, profile=replace(made.profile, costs=(replace(costs, operators=operators),)))
+    assert TARGETS["pipedream"].refusal(told, plan) == ""
+    one = only(told.profile, None, 2).costs[0].operators[1].alternatives[0]
+    assert one.forward_collective_s == one.forward_s == operators[1].alternatives[0].forward_s[1:2]
+
+
+def test_one_stage_is_no_pipeline() -> None:
+    pins = Pins(tensor_parallel=1, pipeline=1, data_parallel=2, virtual_stages=1, micro_batch=2)
+    made = problem(devices=2, mini_batch=8, pins=pins, **TINY)
+    text = TARGETS["pipelining"].write(arrange(made, planned(made)), "")
+    assert "split_spec" not in text
+    assert "one stage: there is nothing to split" in text

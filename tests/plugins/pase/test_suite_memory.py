@@ -95,7 +95,7 @@ def test_the_walk_keeps_to_what_fits(seed: int) -> None:
         costs = [cost for cost, held in strategies(seed) if held <= memory]
         if not costs:
             least = min(held for _, held in strategies(seed))
-            with pytest.raises(InfeasibleProblem, match=f": {least - memory} bytes are lacking"):
+            with pytest.raises(InfeasibleProblem, match=f"{memory} bytes: {least - memory} bytes are lacking"):
                 by_walk(given, iterations=500)
             continue
         found = by_walk(given, iterations=500)

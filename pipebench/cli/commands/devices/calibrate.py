@@ -122,5 +122,5 @@ def command(
         say(f"{output} not written: give --force to write it all the same", err=True)
         return ExitCode.CONDITION_FAILED
     write_file(output, calibration_file(made, ", ".join(runs)).encode())
-    say(f"{output} written ({len(made.tuning.constants)} constants)", err=True)
+    say(f"{output} written ({quantity(len(made.tuning.constants), 'constant')})", err=True)
     return ExitCode.OK

@@ -59,6 +59,7 @@ def show_export(
     *,
     as_json: bool = False,
     allow_idle: bool = False,
+    keep_order: bool = False,
 ) -> int:
     """Print or write the export; a plan that the framework cannot express is exit code 1, with the nearest.
 
@@ -69,10 +70,10 @@ def show_export(
     from pipebench.formats.documents import write_document
     from pipebench.formats.files import write_file
     from pipebench.formats.frameworks.targets import target_named
-    from pipebench.report.text.exports import as_plain, export_lines, refusal_lines
+    from pipebench.report.text.exports import as_plain, export_lines, refusal_hint, refusal_lines
 
     file = csv or (output.with_suffix(".csv") if output is not None else Path("schedule.csv"))
-    made = export(host, planned, target_named(name), str(file))
+    made = export(host, planned, target_named(name), str(file), keep_order)
     if isinstance(made, Refusal):
         if kept is not None and made.nearest is not None:
             found = made.nearest
@@ -87,8 +88,7 @@ def show_export(
         first, *rest = refusal_lines(made)
         for line in rest:
             say(line, err=True)
-        hint = None if kept is None or made.nearest is None else f"it is in {kept}"
-        raise PipebenchError(first, hint, ExitCode.CONDITION_FAILED)
+        raise PipebenchError(first, refusal_hint(made, kept), ExitCode.CONDITION_FAILED)
     if not allow_idle:
         require_all_devices(planned)
     if made.schedule is not None and (csv is not None or output is not None):

@@ -104,7 +104,9 @@ def command(
             host, workloads[0], regime, timeout, gap or 0.0, scheduler, seed, coarsen or 0, exported, allow_idle
         )
     else:
-        outcome = _one(host, workloads[0], ready, regime, timeout, scheduler, seed, coarsen or 0, no_wait)
+        outcome = _one(
+            host, workloads[0], ready, regime, timeout, scheduler, seed, coarsen or 0, no_wait, exported
+        )
     row = outcome.row
     planned = None
     if outcome.plan is not None:
@@ -132,7 +134,7 @@ def command(
             from pipebench.cli.commands.planning.export import show_export
 
             say("")
-            show_export(host, planned, exported, allow_idle=allow_idle)
+            show_export(host, planned, exported, allow_idle=allow_idle, keep_order=scheduler is not None)
     return ExitCode.OK if row.status == "ok" else ExitCode.SOME_FAILED
 
 
@@ -146,18 +148,23 @@ def _one(
     seed: int,
     coarsen: int,
     no_wait: bool,
+    exported: str | None,
 ) -> "Outcome":
+    """The planner's plan; with a target, in the best order that it runs."""
     from pipebench.bench.sweeps.run_plan import RunPlan
     from pipebench.bench.sweeps.sweep import Where, run_trials
     from pipebench.bench.trials.comparison import home_regime
     from pipebench.bench.trials.trial import Trial
     from pipebench.cli.progress import Progress
+    from pipebench.formats.frameworks.targets import target_named
 
+    regime = regime or home_regime(ready)
     trial = Trial(
         workload=workload,
-        regime=regime or home_regime(ready),
+        regime=regime,
         planner=ready,
         scheduler=scheduler,
+        offered=() if exported is None else target_named(exported).schedulers(workload.problem(regime)),
         timeout_s=timeout,
         seed=seed,
         coarsen=coarsen,
@@ -185,6 +192,7 @@ def _best(
     from pipebench.bench.best import best
     from pipebench.cli.progress import about_compiling, solver_log
     from pipebench.formats.frameworks.targets import target_named
+    from pipebench.report.units import with_readable_bytes
 
     found = best(
         host,
@@ -202,5 +210,5 @@ def _best(
         compiling=lambda planners: say(about_compiling(planners), err=True),
     )
     for line in found.why:
-        say(line, err=True)
+        say(with_readable_bytes(line), err=True)
     return found.winner

@@ -1,7 +1,9 @@
 """Predicted against measured runs as people read it: groups, choices of layouts, memory, what was left out."""
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 
+from msgspec.structs import replace
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -12,7 +14,8 @@ from pipebench.documents.units import quantity
 from pipebench.report.text.tables import print_line, print_table
 from pipebench.report.units import gigabytes, percent, seconds
 
-MOST_LAYOUTS = 12
+MOST_LAYOUTS, MOST_NAMED = 12, 3
+"""Groups of layouts that are listed, and runs that a line names."""
 ERROR_COLUMNS = ("runs", "mean |error|", "mean error", "median", "largest")
 TITLES: dict[Axis, str] = {"model": "model and devices", "source": "source", "gpus": "GPUs", "degrees": "degrees"}
 MEANING = "error: (predicted - measured) / measured; below zero is predicted too fast"
@@ -37,10 +40,16 @@ def print_accuracy(console: Console, made: Accuracy, axis: Axis, worst: int) -> 
         print_table(console, variants_table(made.variants))
     if made.reasons:
         console.print()
-        print_table(console, reasons_table(made))
+        print_line(console, "not predicted, because of")
+        for reason, count in made.reasons.items():
+            listed = named_runs([row for row in made.rows if row.reason == reason])
+            print_line(console, f"  {reason}, {quantity(count, 'run')}: {listed}")
     if made.errors is not None and worst:
         console.print()
         print_table(console, rows_table("largest errors", worst_rows(made.rows, worst)))
+    if said := unfit_line(made):
+        console.print()
+        print_line(console, said)
 
 
 def head_line(made: Accuracy) -> str:
@@ -108,20 +117,39 @@ def remark_lines(made: Accuracy) -> Iterator[str]:
             f"{percent(made.memory.at_or_above)}"
         )
     if made.inferred:
-        listed = ", ".join(f"{name} of {count} runs" for name, count in made.inferred.items())
+        listed = ", ".join(f"{name} of {quantity(count, 'run')}" for name, count in made.inferred.items())
         yield f"inferred by whoever read the source: {listed}"
     if made.with_interval:
-        yield f"the interval holds the measured time in {percent(made.covered)} of {made.with_interval} runs"
+        runs = quantity(made.with_interval, "run")
+        yield f"the interval holds the measured time in {percent(made.covered)} of {runs}"
     elif made.errors is not None:
         yield "predictions carry no interval: too few runs stand behind the calibration"
 
 
-def reasons_table(made: Accuracy) -> Table:
-    """Runs without a prediction."""
-    table = _table("not predicted, because of", ("runs",))
-    for reason, count in made.reasons.items():
-        table.add_row(reason, str(count))
-    return table
+def named_runs(rows: Sequence[AccuracyRow]) -> str:
+    """The first runs by id, each with its figures or those that it shares with the next; and how many more."""
+    shown = [
+        ", ".join(row.id for row in alike) + (f" ({detail})" if detail else "")
+        for detail, alike in groupby(rows[:MOST_NAMED], lambda row: row.detail)
+    ]
+    left = len(rows) - MOST_NAMED
+    return "; ".join(shown) + (f" and {left} more" if left > 0 else "")
+
+
+def unfit_line(made: Accuracy) -> str:
+    """The runs whose predicted memory is more than their device has; '' where there are none."""
+    rows = [row for row in made.rows if row.fit == "does not fit"]
+    if not rows:
+        return ""
+    of = [
+        replace(row, detail=f"{gigabytes(row.memory_high_bytes)} of {gigabytes(row.device_memory_bytes)}")
+        for row in rows
+    ]
+    one = len(rows) == 1
+    return (
+        f"{quantity(len(rows), 'run')} would not fit {'its' if one else 'their'} device as "
+        f"{'it is' if one else 'they are'} said: the row or the predicted memory is wrong: {named_runs(of)}"
+    )
 
 
 def variants_table(variants: Sequence[Variant]) -> Table:

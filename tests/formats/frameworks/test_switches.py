@@ -1,0 +1,248 @@
+"""What blocks switch on of a plan: recomputation, precision, sharing, overlap, compilation."""
+
+import ast
+import dataclasses
+import json
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from pipebench.domain.framework import StepCosts
+from pipebench.domain.plan import Plan
+from pipebench.domain.problem import OptimizerSharding, Pins, Problem
+from pipebench.domain.recomputation import RecomputePin
+from pipebench.formats.frameworks import torchtitan
+from pipebench.formats.frameworks.arrangement import CannotExpress, arrange
+from pipebench.formats.frameworks.targets import TARGETS
+from tests.language_models import TINY, planned, problem
+
+
+@pytest.mark.parametrize(
+    ("pin", "flags", "torchtitan"),
+    [
+        ("none", "", "activation_checkpoint = None\n"),
+        (
+            "full",
+            "--recompute-granularity full --recompute-method uniform --recompute-num-layers 1",
+            "activation_checkpoint = FullAC.Config()\n",
+        ),
+        ("selective", "--recompute-granularity selective", ""),
+    ],
+)
+def test_layers_that_recompute_have_flags(pin: RecomputePin, flags: str, torchtitan: str) -> None:
+    pins = Pins(tensor_parallel=2, pipeline=2, data_parallel=1, virtual_stages=1, micro_batch=1, recompute=pin)
+    made = problem(devices=4, mini_batch=16, pins=pins, **TINY)
+    plan = planned(made)
+    assert arrange(made, plan).recompute == pin
+    lines = TARGETS["megatron"].write(arrange(made, plan), "").splitlines()
+    assert [line for line in lines if "recompute" in line] == ([flags] if flags else [])
+    if torchtitan:
+        assert torchtitan in TARGETS["torchtitan"].write(arrange(made, plan), "order.csv")
+    else:
+        assert "selective checkpointing keeps other operators" in TARGETS["torchtitan"].refusal(made, plan)
+    deep = TARGETS["deepspeed"]
+    if pin == "selective":
+        assert "whole layers again" in deep.refusal(made, plan)
+    else:
+        assert (
+            "activation_checkpoint_interval=1,\n    checkpointable_layers=" in deep.write(arrange(made, plan), "")
+        ) == (pin == "full")
+    added = "yours to add, without it everything is kept" in TARGETS["pipelining"].write(arrange(made, plan), "")
+    assert added == (pin != "none")
+
+
+def priced_by(made: Problem, framework: str) -> Problem:
+    step = StepCosts(framework=framework, optimizer_s_per_element=0.0)
+    return replace(made, regime=replace(made.regime, step=step))
+
+
+@pytest.mark.parametrize(
+    ("framework", "said"),
+    [
+        ("torchtitan", 'compile = CompileConfig(enable=True, components=["model"])\n'),
+        ("torchtitan-eager", "# compile: none\n"),
+        ("megatron", None),
+        ("", None),
+    ],
+)
+def test_torchtitan_is_told_to_compile_what_was_priced_compiled(framework: str, said: str | None) -> None:
+    """By itself it compiles nothing; without a price nothing is said of it."""
+    pins = Pins(tensor_parallel=2, pipeline=2, data_parallel=1, virtual_stages=1, micro_batch=1)
+    made = problem(devices=4, mini_batch=16, pins=pins, **TINY)
+    made = priced_by(made, framework) if framework else made
+    text = TARGETS["torchtitan"].write(arrange(made, planned(made)), "order.csv")
+    assert said in text if said else "ompile" not in text
+
+
+def test_selective_checkpoints_go_to_the_framework_that_they_were_priced_for() -> None:
+    """torchtitan's keep the results of operators, Megatron-LM's run the core of attention again."""
+    pins = Pins(
+        tensor_parallel=1, pipeline=2, data_parallel=1, virtual_stages=1, micro_batch=1, recompute="selective"
+    )
+    made = problem(devices=2, mini_batch=8, pins=pins, **TINY)
+    for framework, fits, other in (
+        ("torchtitan", "torchtitan", "megatron"),
+        ("torchtitan-eager", "torchtitan", "megatron"),
+        ("megatron", "megatron", "torchtitan"),
+    ):
+        own = priced_by(made, framework)
+        assert TARGETS[fits].refusal(own, planned(own)) == ""
+        assert "keeps other operators" in TARGETS[other].refusal(own, planned(own))
+    titan = priced_by(made, "torchtitan")
+    text = TARGETS["torchtitan"].write(arrange(titan, planned(titan)), "order.csv")
+    assert "activation_checkpoint = SelectiveAC.Config()\n" in text
+
+
+def test_eager_layers_cannot_overlap_tensor_parallelism() -> None:
+    pins = Pins(tensor_parallel=2, pipeline=2, data_parallel=1, virtual_stages=1, micro_batch=1)
+    made = priced_by(problem(devices=4, mini_batch=16, pins=pins, **TINY), "torchtitan-eager")
+    arranged = arrange(made, planned(made))
+    torchtitan.parts(arranged)
+    with pytest.raises(CannotExpress, match="in compiled layers only"):
+        torchtitan.parts(dataclasses.replace(arranged, tensor_overlap=True))
+
+
+def test_replicas_share_out_what_each_framework_shares_out() -> None:
+    """In a pipeline FSDP keeps what it gathers until the last micro-batch: the optimizer alone is shared out."""
+    pins = Pins(tensor_parallel=1, pipeline=2, data_parallel=2, virtual_stages=1, micro_batch=2)
+    sharded = problem(devices=4, mini_batch=16, pins=pins, sharding="zero1", **TINY)
+    plan = planned(sharded)
+    for name, said in (
+        ("megatron", "--use-distributed-optimizer"),
+        ("deepspeed", '"stage": 1'),
+        ("pipelining", "ZeroRedundancyOptimizer"),
+        ("torchtitan", 'data_parallel_shard_degree=2,\n    fsdp_reshard_after_forward="never"'),
+    ):
+        assert said in TARGETS[name].write(arrange(sharded, plan), "")
+    whole = problem(devices=4, mini_batch=16, pins=pins, sharding="zero3", **TINY)
+    for name in ("megatron", "deepspeed", "pipelining", "torchtitan"):
+        assert "ZeRO-3" in TARGETS[name].refusal(whole, planned(whole))
+
+
+def test_without_a_pipeline_torchtitan_shares_out_all() -> None:
+    pins = Pins(tensor_parallel=1, pipeline=1, data_parallel=4, virtual_stages=1, micro_batch=4)
+    made = {
+        name: problem(devices=4, mini_batch=16, pins=pins, sharding=name, **TINY) for name in ("zero1", "zero3")
+    }
+    text = TARGETS["torchtitan"].write(arrange(made["zero3"], planned(made["zero3"])), "")
+    assert 'data_parallel_shard_degree=4,\n    fsdp_reshard_after_forward="always"' in text
+    assert "--optimizer-sharding zero3" in TARGETS["torchtitan"].refusal(made["zero1"], planned(made["zero1"]))
+
+
+@pytest.mark.parametrize(
+    ("precision", "gradients", "flag"),
+    [
+        ("bf16", "bf16", "--grad-reduce-in-bf16"),
+        ("bf16", None, "--grad-reduce-in-bf16"),
+        ("bf16", "fp32", ""),
+        ("fp16", "fp32", "--accumulate-allreduce-grads-in-fp32"),
+        ("fp16", "fp16", ""),
+        ("fp32", "fp32", ""),
+    ],
+)
+def test_megatron_is_told_of_gradients(
+    precision: str, gradients: str | None, flag: str, given: tuple[Problem, Plan]
+) -> None:
+    """Its own: fp32 beside bf16 weights, fp16 beside fp16 ones; memory is counted for what the regime says."""
+    made, plan = given
+    regime = replace(made.regime, precision=precision, gradient_precision=gradients)
+    other = replace(made, profile=replace(made.profile, precision=precision), regime=regime)
+    lines = TARGETS["megatron"].write(arrange(other, plan), "").splitlines()
+    assert [line for line in lines if "grad" in line] == ([flag] if flag else [])
+
+
+@pytest.mark.parametrize(
+    ("framework", "overlap", "replicas", "sharding", "flags"),
+    [
+        ("megatron", 0.8, 2, "none", ["--overlap-grad-reduce"]),
+        ("megatron", 0.8, 2, "zero1", ["--overlap-grad-reduce", "--overlap-param-gather"]),
+        ("megatron", 0.0, 2, "zero1", []),
+        ("megatron-v2", 0.0, 2, "zero1", []),
+        ("megatron-v2", 0.5, 2, "none", ["--overlap-grad-reduce"]),
+        ("megatron", 0.8, 1, "zero1", []),
+        ("torchtitan", 0.9, 2, "zero1", []),
+        ("", 0.0, 2, "zero1", []),
+    ],
+)
+def test_megatron_is_told_to_hide_what_was_priced_hidden(
+    framework: str, overlap: float, replicas: int, sharding: OptimizerSharding, flags: list[str]
+) -> None:
+    """Megatron-LM hides nothing by default."""
+    pins = Pins(
+        tensor_parallel=1, pipeline=2, data_parallel=replicas, virtual_stages=1, micro_batch=2, recompute="none"
+    )
+    made = problem(devices=2 * replicas, mini_batch=16, pins=pins, sharding=sharding, **TINY)
+    plan = planned(made)
+    step = StepCosts(framework=framework, optimizer_s_per_element=0.0, reduce_overlap=overlap)
+    priced = replace(made, regime=replace(made.regime, step=step)) if framework else made
+    lines = TARGETS["megatron"].write(arrange(priced, plan), "").splitlines()
+    assert [line for line in lines if "overlap" in line] == flags
+
+
+def test_products_beside_collectives_have_a_flag() -> None:
+    """Where the profile priced them so; frameworks that do not do it refuse."""
+    pins = Pins(tensor_parallel=2, pipeline=2, data_parallel=1, virtual_stages=1, micro_batch=1)
+    plain = problem(devices=4, mini_batch=8, pins=pins, **TINY)
+    costs = plain.profile.costs[0]
+    operators = tuple(
+        replace(
+            each,
+            alternatives=tuple(replace(way, id=way.id.replace("-sp", "-sp-overlap")) for way in each.alternatives),
+        )
+        for each in costs.operators
+    )
+    beside = replace(plain, profile=replace(plain.profile, costs=(replace(costs, operators=operators),)))
+    for name, flag in (("megatron", "--tp-comm-overlap"), ("torchtitan", "enable_async_tensor_parallel=True")):
+        assert flag in TARGETS[name].write(arrange(beside, planned(beside)), "")
+        assert flag not in TARGETS[name].write(arrange(plain, planned(plain)), "")
+    said = TARGETS["torchtitan"].write(arrange(beside, planned(beside)), "")
+    compiled = 'compile = CompileConfig(enable=True, enable_async_tensor_parallel=True, components=["model"])'
+    assert said.count(compiled) == said.count("enable_async_tensor_parallel") == 1
+    for name in ("deepspeed", "pipelining"):
+        assert "tensor_overlap=on" in TARGETS[name].refusal(beside, planned(beside))
+
+
+def test_whole_stages_run_again_in_deepspeed(given: tuple[Problem, Plan]) -> None:
+    """Its usual checkpoints would leave the first stage without gradients."""
+    made, plan = given
+    whole = replace(plan, stages=tuple(replace(stage, recompute="stage") for stage in plan.stages))
+    text = TARGETS["deepspeed"].write(arrange(made, whole), "")
+    ast.parse(text)
+    assert f"activation_checkpoint_interval={max(len(stage.operators) for stage in plan.stages)}," in text
+    assert config_of(text)["pipeline"] == {"use_reentrant": False}
+
+
+def config_of(text: str) -> dict[str, Any]:
+    """The JSON in DeepSpeed's block."""
+    made: dict[str, Any] = json.loads(text.split('"""')[1])
+    return made
+
+
+@pytest.mark.parametrize(
+    ("precision", "gradients", "sharding", "kept"),
+    [
+        ("bf16", "fp32", "zero1", "fp32"),
+        ("bf16", None, "zero1", "bf16"),
+        ("fp16", "fp16", "none", None),
+        ("bf16", "fp32", "none", None),
+        ("fp32", None, "none", None),
+    ],
+)
+def test_deepspeed_is_told_of_precision_and_of_sharing(
+    precision: str, gradients: str | None, sharding: str, kept: str | None, given: tuple[Problem, Plan]
+) -> None:
+    """By default it computes in fp32. It keeps other gradients than the weights' with ZeRO alone."""
+    made, plan = given
+    regime = replace(made.regime, precision=precision, gradient_precision=gradients, optimizer_sharding=sharding)
+    other = replace(made, profile=replace(made.profile, precision=precision), regime=regime)
+    text = TARGETS["deepspeed"].write(arrange(other, plan), "")
+    ast.parse(text)
+    config = config_of(text)
+    assert {name for name in ("bf16", "fp16") if name in config} == {precision} - {"fp32"}
+    assert config["zero_optimization"] == {"stage": int(sharding == "zero1")}
+    assert config.get("data_types") == ({"grad_accum_dtype": kept} if kept else None)
+    assert ("the plan counts fp32; without ZeRO" in text) == (
+        (precision, gradients, sharding) == ("bf16", "fp32", "none")
+    )
+    assert ("bf16 weights" in TARGETS["pipelining"].write(arrange(other, plan), "")) == (precision == "bf16")
