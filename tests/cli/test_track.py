@@ -71,6 +71,19 @@ def test_a_night_is_recorded_checked_and_flagged_when_the_planner_works_more(
     assert "acknowledged: wider search" in done.out
 
 
+def test_a_planner_that_never_worked_is_named_by_both_commands(pipebench: CommandLine, tmp_path: Path) -> None:
+    script, folder = tmp_path / "mine.py", str(tmp_path / "history")
+    script.write_text("import nosuchmodule\n" + SCRIPT.format(states=5))
+    done = pipebench("track", "record", "--history", folder, "--planners", str(script), *SMALL, "--budget", "20s")
+    named = r"mine(\.py)? on .*mmt.*: crashed: .*nosuchmodule"
+    assert re.search(named, done.err), done.err
+    assert done.code == 0
+    done = pipebench("track", "check", "--history", folder)
+    assert re.search(named, done.out), done.out
+    assert "Nothing was measured: no planner gave a plan." in done.out
+    assert done.code == 4
+
+
 def test_a_failing_check_writes_its_report(pipebench: CommandLine, history: Path, tmp_path: Path) -> None:
     file = tmp_path / "r.html"
     assert pipebench("track", "check", "--history", str(history), "--html", str(file)).code == 1

@@ -6,11 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from msgspec import UNSET
+
 from pipebench.bench.sweeps.run_plan import RunPlan
 from pipebench.bench.sweeps.sweep import TrialWatcher, Where, run_trials
 from pipebench.bench.trials.comparison import Request, running_order, trials
 from pipebench.bench.trials.trial import Outcome, Trial
 from pipebench.domain.plan import Plan
+from pipebench.domain.row import FAILED
 from pipebench.hooks.manager import Host
 from pipebench.track.measurement.ratios import CONTROL_ROUNDS, PAIRS, SubjectRounds
 from pipebench.track.nights.conditions import fingerprint
@@ -67,6 +70,7 @@ class SubjectRun:
             again=self.again.paired_ratios() if self.again else None,
             twin=self.twin.paired_ratios() if self.twin else None,
             information={name: float(value) for name, value in figures.items() if value is not None},
+            reason=row.reason if row.status in FAILED else UNSET,
         )
 
 

@@ -81,6 +81,9 @@ def command(
         request = _request(host, choice)
     show_new_warnings(host)
     night = record(host, request, opened, budget, revision, imported, _Watcher())
+    for each in night.measured:
+        if each.no_plan is not None:
+            say(each.no_plan.words, err=True)
     say(about(night, opened.file), err=True)
     # nothing measured is a failure, a planner that fails is a column of the night
     return ExitCode.OK if night.measured or night.benchmarks else ExitCode.NOTHING_RAN
