@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from pipebench.cli.main import run
 from pipebench.domain.errors import PipebenchError
 from pipebench.track.against.installation import Side, Sides
 from pipebench.track.nights.conditions import this_machine
-from pipebench.track.nights.history import add_night
+from pipebench.track.nights.history import add_night, open_history
 from tests.cli.command_line import CommandLine
 from tests.track.against import made_repository
 from tests.track.against.made_repository import git
@@ -82,6 +83,28 @@ def test_a_planner_that_never_worked_is_named_by_both_commands(pipebench: Comman
     assert re.search(named, done.out), done.out
     assert "Nothing was measured: no planner gave a plan." in done.out
     assert done.code == 4
+
+
+@pytest.mark.parametrize("hangs", ["while it plans", "on import"])
+def test_a_budget_ends_a_search_that_hangs(
+    pipebench: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hangs: str
+) -> None:
+    """It counts as not run: neither as a timeout of the planner nor as a crash."""
+    monkeypatch.setattr("pipebench.bench.searches.isolated.LEAST_S", 1.0)
+    script, folder = tmp_path / "mine.py", str(tmp_path / "history")
+    text, wait = SCRIPT.format(states=5), "import time; time.sleep(1000)\n"
+    hanging = (
+        f"{wait}{text}" if hangs == "on import" else text.replace("    operators", f"    {wait}    operators")
+    )
+    script.write_text(hanging)
+    began = time.monotonic()
+    record = ("track", "record", "--history", folder, "--planners", str(script), *SMALL, "--budget", "1s")
+    done = pipebench(*record, "--timeout", "120")
+    assert time.monotonic() - began < 100
+    assert (done.code, "0 subjects" in done.err) == (4, True)
+    said = open_history(folder).nights[0].night.notices
+    assert len(said) == 1
+    assert re.match("the budget ended while these searched, which counts as not run: .*mine.* on mmt", said[0])
 
 
 def test_a_failing_check_writes_its_report(pipebench: CommandLine, history: Path, tmp_path: Path) -> None:
