@@ -133,8 +133,8 @@ class Trial:
     coarsen: the planner sees at most so many blocks of operators; its plan is scored in operators (0: as it is).
     trusted: import paths out of files that executors may import.
     yardstick: the suite added it, so that the others stand beside something known; it counts in no standing.
-    start: what the planner begins with, and what its plan must be. stops_at: as of SearchLimits. heard: told in words
-    how far the search is.
+    start: what the planner begins with, and what its plan must be. stops_at: as of SearchLimits.
+    heard: told in words how far the search is.
     """
 
     workload: Workload

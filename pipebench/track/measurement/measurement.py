@@ -112,7 +112,7 @@ class Measurement:
         self._host, self._watcher, self._seed = host, watcher, request.seed
         self._began = time.monotonic()
         self._budget_s = budget_s
-        listed = trials(replace(request, rounds=1, repeat=PAIRS, own_regime=True))
+        listed = trials(replace(request, rounds=1, repeat=PAIRS, own_regimes=request.own_regimes or "first"))
         self.tracked = [SubjectRun(trial, subject_of(trial)) for trial in listed]
         self._order = running_order(listed, request.seed)
         self.notices: list[str] = []
