@@ -9,8 +9,9 @@ import click
 
 from pipebench import __version__
 from pipebench.cli.groups import Invocation, lazy_group
-from pipebench.cli.terminal import say
+from pipebench.cli.terminal import outlive_readers, say
 from pipebench.domain.errors import ExitCode, PipebenchError
+from pipebench.system.files import discard
 
 SECTIONS = {
     "Compare and plan": {
@@ -81,6 +82,7 @@ def main() -> None:
 
 def entry() -> None:
     """Run the command and turn every outcome into an exit code; a user's mistake gives one line."""
+    outlive_readers()
     sys.exit(run(sys.argv[1:], alone=True))
 
 
@@ -102,16 +104,16 @@ def run(arguments: list[str], alone: bool = False) -> int:
         return _fail("interrupted", ExitCode.INTERRUPTED)
     except click.ClickException as error:
         return _fail(error.format_message(), ExitCode.USAGE)
-    except SystemExit:  # so click leaves when who reads the output has seen enough
-        return ExitCode.OK
+    except SystemExit as error:  # of click: names are completed, or the reader of some stream has gone
+        return ExitCode.READER_GONE if error.code else ExitCode.OK
     except BrokenPipeError:  # the same, in the flush of what was left
-        _drop_output()
-        return ExitCode.OK
+        discard(sys.stdout.fileno())
+        return ExitCode.READER_GONE
     except Exception as error:
         if _out_of_memory(error):
             return _fail("out of memory: raise the limit (ulimit -v), or close other programs", ExitCode.USAGE)
         if isinstance(error, OSError) and error.errno in OUTPUT_FAILED and error.filename is None:
-            _drop_output()
+            discard(sys.stdout.fileno())
             return _fail(f"cannot write the output: {(error.strerror or str(error)).lower()}", ExitCode.USAGE)
         if os.environ.get("PIPEBENCH_DEBUG"):
             raise
@@ -142,11 +144,6 @@ def _out_of_memory(error: BaseException | None) -> bool:
             return True
         error = error.__cause__ or error.__context__
     return False
-
-
-def _drop_output() -> None:
-    """Drop what is still buffered; Python's flush at exit would fail on it again."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(message: str, code: int) -> int:

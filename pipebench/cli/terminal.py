@@ -1,5 +1,6 @@
 """Where commands print: the one place through which text reaches a terminal, free of characters that it obeys."""
 
+import io
 import json
 import shutil
 import sys
@@ -8,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipebench.documents.printable import printable, printable_json
+from pipebench.system.files import discard
 
 if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
     from rich.console import Console
 
 
@@ -39,3 +42,40 @@ def console(stderr: bool = False) -> "Console":
     if not made.is_terminal and not made._environ.get("COLUMNS"):
         made.width = 80
     return made
+
+
+class _Stream(io.FileIO):
+    """Standard output or error. Once its reader has gone, what is written goes nowhere."""
+
+    def write(self, data: "ReadableBuffer", /) -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            discard(self.fileno())
+            return memoryview(data).nbytes
+
+
+def outlive_readers() -> None:
+    """From now on a command whose output is cut short (`| head`) goes on to its end, and to its own exit code.
+
+    It stands below all that prints: click, rich, `print`, and Python's flush at exit.
+    """
+    for name in ("stdout", "stderr"):
+        old = getattr(sys, name)
+        if isinstance(old, io.TextIOWrapper):  # None where the caller closed it
+            old.flush()
+            setattr(sys, name, _lasting(old))
+
+
+def _lasting(old: io.TextIOWrapper) -> io.TextIOWrapper:
+    """The same stream, as it is buffered and encoded, on a descriptor that outlives its reader."""
+    raw = _Stream(old.fileno(), "w", closefd=False)
+    unbuffered = isinstance(old.buffer, io.RawIOBase)
+    return io.TextIOWrapper(
+        raw if unbuffered else io.BufferedWriter(raw),
+        encoding=old.encoding,
+        errors=old.errors,
+        newline="\n",
+        line_buffering=old.line_buffering,
+        write_through=old.write_through,
+    )

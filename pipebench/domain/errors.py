@@ -17,6 +17,7 @@ class ExitCode(IntEnum):
     INCONCLUSIVE = 6
     INTERNAL = 70
     INTERRUPTED = 130
+    READER_GONE = 141
 
 
 class PipebenchError(Exception):

@@ -62,3 +62,10 @@ def read_file(path: str | Path) -> bytes:
 def reason_of(error: OSError | ValueError) -> str:
     """Why a file cannot be used, in the words of the system."""
     return (error.strerror if isinstance(error, OSError) and error.strerror else str(error)).lower()
+
+
+def discard(descriptor: int) -> None:
+    """From now on what is written to a standard stream goes nowhere, what is still buffered too."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, descriptor)
+    os.close(nowhere)

@@ -8,16 +8,19 @@ from pathlib import Path
 
 import pytest
 
+from pipebench.documents.document import PlannedProblem
+from pipebench.domain.errors import ExitCode
+from pipebench.formats.documents import write_document
+from tests.builders import chain_problem, cluster, stages_plan
 from tests.cli.command_line import CommandLine
+from tests.track.made_nights import MACHINE, add_nights, measured, night, subject
 
 SMALL = ("--profile", "resnet50", "--devices", "2", "--mini-batch", "8")
 
 
-def started(*arguments: str, stdout: int) -> subprocess.Popen[str]:
+def started(*arguments: str, stdout: int, stderr: int = subprocess.PIPE) -> subprocess.Popen[str]:
     code = "from pipebench.cli.main import entry; entry()"
-    return subprocess.Popen(
-        [sys.executable, "-c", code, *arguments], stdout=stdout, stderr=subprocess.PIPE, text=True
-    )
+    return subprocess.Popen([sys.executable, "-c", code, *arguments], stdout=stdout, stderr=stderr, text=True)
 
 
 def test_without_a_command_the_help_is_printed(pipebench: CommandLine) -> None:
@@ -49,6 +52,48 @@ def test_a_reader_who_has_gone_is_no_error(pipebench: CommandLine, tmp_path: Pat
         os.close(writing)
         _, errors = process.communicate()
     assert (process.returncode, errors) == (0, "")
+
+
+GATES = {
+    ("track", "check", "--history", "{folder}/nights"): ExitCode.CONDITION_FAILED,
+    ("track", "check", "--history", "{folder}/nights", "--json"): ExitCode.CONDITION_FAILED,
+    ("track", "check", "--history", "{folder}/none"): ExitCode.NOTHING_RAN,
+    ("validate", "{folder}/plan.json"): ExitCode.CONDITION_FAILED,
+    ("validate", "{folder}/plan.json", "--json"): ExitCode.CONDITION_FAILED,
+    ("plan", "uniform", *SMALL, "-o", "/dev/stdout"): ExitCode.READER_GONE,
+}
+"""Commands that fail, and how."""
+
+
+@pytest.mark.parametrize("buffered", [True, False])
+@pytest.mark.parametrize("arguments", GATES)
+def test_a_gate_fails_before_a_reader_who_has_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], buffered: bool
+) -> None:
+    """Of both streams, as in `pipebench … 2>&1 | true`."""
+    monkeypatch.setenv("PYTHONUNBUFFERED", "" if buffered else "1")
+    add_nights(tmp_path / "nights", MACHINE, [night(0), night(1, measured(exact={"work.states": 11}))])
+    invalid = PlannedProblem(problem=chain_problem([1, 1], [1, 1], cluster(1)), plan=stages_plan([[0]]))
+    write_document(tmp_path / "plan.json", "plan", invalid)
+    reading, writing = os.pipe()
+    os.close(reading)
+    words = [word.format(folder=tmp_path) for word in arguments]
+    with started(*words, stdout=writing, stderr=writing) as process:
+        os.close(writing)
+        assert process.wait() == GATES[arguments]
+
+
+def test_a_gate_fails_before_a_reader_of_one_line(tmp_path: Path) -> None:
+    """What is printed is longer than a pipe holds, so that most of it is written when the reader has gone."""
+    labels = [f"mine{number}" + "x" * 200 for number in range(1000)]
+    for number in range(2):
+        found = [measured(subject=subject(label), exact={"work.states": number}) for label in labels]
+        add_nights(tmp_path, MACHINE, [night(number, *found)])
+    with started("track", "check", "--history", str(tmp_path), stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("Night of")
+        process.stdout.close()
+        assert process.wait() == ExitCode.CONDITION_FAILED
 
 
 def test_a_plan_goes_through_a_link(pipebench: CommandLine, tmp_path: Path) -> None:

@@ -4,16 +4,22 @@ import json
 import re
 import subprocess
 import sys
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from pipebench.bench.trials.comparison import Request
 from pipebench.cli.main import run
 from pipebench.domain.errors import PipebenchError
+from pipebench.hooks.manager import Host
 from pipebench.track.against.installation import Side, Sides
+from pipebench.track.judgement.judgement import judge
+from pipebench.track.measurement.measurement import Measurement
 from pipebench.track.nights.conditions import this_machine
-from pipebench.track.nights.history import add_night
+from pipebench.track.nights.history import add_night, open_history
+from pipebench.track.nights.night import Night
 from tests.cli.command_line import CommandLine
 from tests.track.against import made_repository
 from tests.track.against.made_repository import git
@@ -69,6 +75,41 @@ def test_a_night_is_recorded_checked_and_flagged_when_the_planner_works_more(
     done = pipebench(*check)
     assert done.code == 0
     assert "acknowledged: wider search" in done.out
+
+
+def test_a_planner_that_never_worked_is_named_by_both_commands(pipebench: CommandLine, tmp_path: Path) -> None:
+    script, folder = tmp_path / "mine.py", str(tmp_path / "history")
+    script.write_text("import nosuchmodule\n" + SCRIPT.format(states=5))
+    done = pipebench("track", "record", "--history", folder, "--planners", str(script), *SMALL, "--budget", "20s")
+    named = r"mine(\.py)? on .*mmt.*: crashed: .*nosuchmodule"
+    assert re.search(named, done.err), done.err
+    assert done.code == 0
+    done = pipebench("track", "check", "--history", folder)
+    assert re.search(named, done.out), done.out
+    assert "Nothing was measured: no planner gave a plan." in done.out
+    assert done.code == 4
+
+
+@pytest.mark.parametrize("hangs", ["while it plans", "on import"])
+def test_a_budget_ends_a_search_that_hangs(
+    pipebench: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hangs: str
+) -> None:
+    """It counts as not run: neither as a timeout of the planner nor as a crash."""
+    monkeypatch.setattr("pipebench.bench.searches.isolated.LEAST_S", 1.0)
+    script, folder = tmp_path / "mine.py", str(tmp_path / "history")
+    text, wait = SCRIPT.format(states=5), "import time; time.sleep(1000)\n"
+    hanging = (
+        f"{wait}{text}" if hangs == "on import" else text.replace("    operators", f"    {wait}    operators")
+    )
+    script.write_text(hanging)
+    began = time.monotonic()
+    record = ("track", "record", "--history", folder, "--planners", str(script), *SMALL, "--budget", "1s")
+    done = pipebench(*record, "--timeout", "120")
+    assert time.monotonic() - began < 100
+    assert (done.code, "0 subjects" in done.err) == (4, True)
+    said = open_history(folder).nights[0].night.notices
+    assert len(said) == 1
+    assert re.match("the budget ended while these searched, which counts as not run: .*mine.* on mmt", said[0])
 
 
 def test_a_failing_check_writes_its_report(pipebench: CommandLine, history: Path, tmp_path: Path) -> None:
@@ -131,9 +172,75 @@ def test_only_open_events_are_acknowledged(pipebench: CommandLine, history: Path
     assert "nothing is open" in pipebench(*ack, "--all", "--reason", "x").err
 
 
+def test_events_that_are_not_open_say_why(pipebench: CommandLine, tmp_path: Path) -> None:
+    counts = (10, 9, 11, 12)
+    add_nights(tmp_path, MACHINE, [night(i, measured(exact={"work.states": n})) for i, n in enumerate(counts)])
+    events = judge(open_history(tmp_path)).events
+    assert [event.state for event in events] == ["told", "open", "open"]
+    better, first, second = (event.identity for event in events)
+    ack = ("track", "ack", "--reason", "x", "--history", str(tmp_path))
+    assert pipebench(*ack, first).code == 0
+    said = f"event '{better}' needs no acknowledgement: nothing became worse by it (open: {second})"
+    done = pipebench(*ack, better)
+    assert (done.code, done.err) == (2, f"pipebench: {said}\n")
+    done = pipebench(*ack, first)
+    assert re.search(rf"event '{first}' is acknowledged already \(since 20\d\d-\d\d-\d\d: x\)", done.err)
+
+
+def test_only_the_usual_file_of_acknowledgements_may_be_absent(pipebench: CommandLine, history: Path) -> None:
+    file = history.parent / "acknowledged.toml"
+    ack = ("track", "ack", "--all", "--reason", "x", "--history", str(history), "--acknowledged", str(file))
+    for command in ("check", "report", "page"):
+        done = pipebench("track", command, "--history", str(history), "--acknowledged", str(file))
+        assert (done.code, done.out) == (2, "")
+        assert f"there is no file '{file}'" in done.err
+        assert "`pipebench track ack` writes it" in done.err
+    assert pipebench(*ack).code == 0
+    done = pipebench(
+        "track", "check", "--history", str(history), "--acknowledged", f"{file.parent}/acknowleged.toml"
+    )
+    assert (done.code, "did you mean 'acknowledged.toml'?" in done.err) == (2, True)
+    assert pipebench("track", "check", "--history", str(history), "--acknowledged", str(file)).code == 0
+
+
+REGIMES_NOTE = "uniform plans for both regimes; sync is recorded, --regime both records both"
+
+
+@pytest.mark.parametrize(
+    ("words", "regimes"),
+    [
+        ((), ["sync", "async"]),
+        (("--regime", "both"), ["sync", "async", "async"]),
+        (("--regime", "async"), ["async", "async"]),
+    ],
+)
+def test_a_night_is_of_the_regime_that_is_asked_for(
+    pipebench: CommandLine,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+    regimes: list[str],
+) -> None:
+    """A planner that plans for both, and one that plans for async only."""
+    listed: list[str] = []
+
+    def list_subjects(host: Host, request: Request, *_: object) -> Night:
+        listed.extend(each.subject.regime for each in Measurement(host, request, 1.0).tracked)
+        return night(0)
+
+    monkeypatch.setattr("pipebench.track.measurement.record.record", list_subjects)
+    planners = ("--planners", "uniform,contiguous-exact")
+    done = pipebench("track", "record", "--history", str(tmp_path), *planners, *SMALL, *words)
+    assert (done.code, listed) == (0, regimes)
+    assert (f"note: {REGIMES_NOTE}\n" in done.err) == (not words)
+
+
 def test_a_workflow_is_not_replaced_without_being_told_to(pipebench: CommandLine, tmp_path: Path) -> None:
     file = tmp_path / "nightly.yml"
     init = ("track", "init", "--output", str(file))
+    assert pipebench(*init, "--planners", "mine", "--regime", "both").code == 0
+    assert "--planners mine --regime both" in file.read_text()
+    file.unlink()
     assert pipebench(*init, "--planners", "mine").code == 0
     assert "--planners mine" in file.read_text()
     assert pipebench(*init, "--planners", "mine").code == 0

@@ -14,7 +14,7 @@ from pipebench.hooks.manager import Host
 from pipebench.track.judgement.acknowledgements import FILE, read_acknowledged
 from pipebench.track.judgement.judgement import judge
 from pipebench.track.nights.exact import PLAN
-from pipebench.track.nights.history import open_history
+from pipebench.track.nights.history import StoredNight, open_history
 from tests.track.made_nights import MACHINE, OTHER, add_nights, measured, night
 
 FOLDER = Path(__file__).parents[2] / "baselines"
@@ -48,6 +48,11 @@ def test_its_benchmarks_are_those_that_there_are() -> None:
     }
     for kept in HISTORY.nights:
         assert {each.name.partition("[")[0] for each in kept.night.benchmarks} == there_are
+
+
+def test_nights_of_earlier_versions_keep_their_keys() -> None:
+    for kept in HISTORY.nights:
+        assert StoredNight.of(kept.machine, kept.night, kept.before) == kept
 
 
 def test_every_plan_that_it_names_is_kept() -> None:

@@ -1,22 +1,25 @@
 """Nights as they are measured, with planners in this process; a worse plan is flagged the first night."""
 
 import gc
+import io
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from pipebench.bench.trials.comparison import Request
-from pipebench.domain.errors import PipebenchError
+from pipebench.domain.errors import ExitCode, PipebenchError
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Pins
 from pipebench.domain.result import PlanResult
 from pipebench.hooks.manager import Host
 from pipebench.report.tracking.reports import night_report
-from pipebench.report.tracking.writers import markdown_report
-from pipebench.track.judgement.judgement import judge
+from pipebench.report.tracking.writers import markdown_report, print_report
+from pipebench.track.judgement.judgement import Judgement, judge
 from pipebench.track.measurement.benchmark_json import BenchmarkFile
 from pipebench.track.measurement.measurement import Measurement
 from pipebench.track.measurement.record import prepare, record
@@ -75,6 +78,15 @@ def recorded(folder: Path, *calls: Any, budget_s: float = 60.0) -> Night:
     return record(HOST, request(*calls), history, budget_s, revision="abc")
 
 
+def text_report(judgement: Judgement) -> str:
+    """As a terminal shows it."""
+    console = Console(file=io.StringIO(), width=200)
+    print_report(console, night_report(judgement))
+    printed = console.file
+    assert isinstance(printed, io.StringIO)
+    return printed.getvalue()
+
+
 def test_a_night_has_exact_columns_ratios_and_an_a_a_pair(tmp_path: Path) -> None:
     night = recorded(tmp_path, of(GOOD))
     found = night.measured[0]
@@ -124,13 +136,40 @@ def test_a_planner_that_does_not_repeat_itself_is_said_and_not_judged(tmp_path: 
     assert judge(open_history(tmp_path)).events == ()
 
 
-def test_a_crash_is_a_worsening(tmp_path: Path) -> None:
-    def broken(problem: Any, context: Any) -> PlanResult:
-        raise ValueError("no")
+def broken(problem: Any, context: Any) -> PlanResult:
+    raise ValueError("boom")
 
+
+def test_a_crash_is_a_worsening_with_its_reason(tmp_path: Path) -> None:
     recorded(tmp_path, of(GOOD))
     recorded(tmp_path, broken)
-    assert judge(open_history(tmp_path)).verdict == "worse"
+    judgement = judge(open_history(tmp_path))
+    assert judgement.verdict == "worse"
+    text = text_report(judgement)
+    assert re.search(r"\(open\): status ok -> crashed \(.*boom.*\)\n", text), text
+    assert "-> none" not in text
+
+
+def test_the_reason_of_a_crash_is_not_compared(tmp_path: Path) -> None:
+    count = iter(range(10**6))
+
+    def restless(problem: Any, context: Any) -> PlanResult:
+        raise ValueError(f"at {next(count)}")
+
+    nights = [recorded(tmp_path, restless) for _ in range(2)]
+    assert nights[0].measured[0].reason != nights[1].measured[0].reason
+    assert judge(open_history(tmp_path)).events == ()
+
+
+def test_a_planner_that_crashes_from_its_first_night_is_named(tmp_path: Path) -> None:
+    recorded(tmp_path / "alone", broken)
+    alone = judge(open_history(tmp_path / "alone"))
+    assert (alone.verdict, alone.exit_code) == ("nothing measured", ExitCode.NOTHING_RAN)
+    recorded(tmp_path / "beside", of(GOOD), broken)
+    beside = judge(open_history(tmp_path / "beside"))
+    assert beside.exit_code == ExitCode.OK
+    for judgement in (alone, beside):
+        assert re.search(r"\n  mine1? with 1f1b on .*: crashed: .*boom", text_report(judgement))
 
 
 def test_a_budget_of_nothing_says_what_did_not_run(tmp_path: Path) -> None:

@@ -200,6 +200,16 @@ def test_the_first_night_starts_from_the_baselines_of_the_repository(clone: Path
     assert (tmp_path / "history" / "m.jsonl").read_text() == "night 0\n"
 
 
+def test_a_repository_without_acknowledgements_is_checked(clone: Path, tmp_path: Path) -> None:
+    """A file that is named must be there; one that is, stays as it is."""
+    draw = script_of("Draw the history").replace("pipebench track page", "true")
+    file = clone / "baselines" / "acknowledged.toml"
+    for text in ("", "# ours\n"):
+        assert bash(draw, clone, tmp_path).returncode == 0
+        assert file.read_text() == text
+        file.write_text("# ours\n")
+
+
 def test_a_remote_that_cannot_be_reached_does_not_start_a_new_history(clone: Path, tmp_path: Path) -> None:
     git(clone, "remote", "set-url", "origin", str(tmp_path / "gone.git"))
     assert bash(script_of("Fetch the history"), clone, tmp_path).returncode not in (0, 2)

@@ -1,5 +1,6 @@
 """The searches of one trial, each in a process of its own: first once, then warm; and their clock."""
 
+import math
 import signal
 import time
 from collections.abc import Callable
@@ -41,6 +42,8 @@ from pipebench.hooks.manager import Host
 
 PREPARE_S = 300.0
 """For importing a planner, compiling its kernels and running it on toy problems; not part of the limit."""
+LEAST_S = 10.0
+"""What a search has at least, import and kernels included, where it is to be stopped at a moment."""
 LONG_SEARCH_S = 10.0
 """A search that takes longer is not repeated."""
 WARM_FACTOR, WARM_MARGIN_S = 3.0, 0.1
@@ -56,11 +59,20 @@ DYING_OF_MEMORY = (signal.SIGKILL, signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchLimits:
-    """Of each search: seconds, and bytes beyond what the fork server has (0: no limit); repeat: warm searches."""
+    """Of each search: seconds, and bytes beyond what the fork server has (0: no limit); repeat: warm searches.
+
+    stops_at: on the monotonic clock, when searches in processes are stopped; planners do not learn of it, so that
+    one that is not stopped gives what it gives without.
+    """
 
     timeout_s: float
     memory_bytes: int = 0
     repeat: int = 1
+    stops_at: float = math.inf
+
+
+class SearchStopped(Exception):
+    """The moment came at which searches are stopped: nothing is known of the planner."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +112,7 @@ def timed_search(
 ) -> TimedSearch:
     """Search, each time in a fresh process unless the planner is the host's own. heard: told how far it is.
 
-    Where there is no plan, the report says with which memory there would be one.
+    Where there is no plan, the report says with which memory there would be one. Raises SearchStopped.
     """
     searches = (
         _SearchesHere(host, planner, searcher)
@@ -120,7 +132,10 @@ def timed_search(
     samples: list[Sample] = []
     spent_s = first.first.wall_s
     while len(samples) < limits.repeat and spent_s + first.first.wall_s <= limits.timeout_s:
-        again = searches.search(request, limits.timeout_s - spent_s, calibrate=True)
+        try:
+            again = searches.search(request, limits.timeout_s - spent_s, calibrate=True)
+        except SearchStopped:
+            break
         if again.report.status != "found":
             break
         samples.append(again.first)
@@ -132,7 +147,10 @@ def timed_search(
 def smallest_fitting(
     host: Host, planner: Ready, searcher: Searcher, request: SearchRequest, limits: SearchLimits
 ) -> Fitting | None:
-    """The least memory with which the planner has a valid plan, for a plan that no scheduler could order."""
+    """The least memory with which the planner has a valid plan, for a plan that no scheduler could order.
+
+    Raises SearchStopped.
+    """
     searches = (
         _SearchesHere(host, planner, searcher)
         if planner.here
@@ -213,6 +231,7 @@ class _SearchesInChildren:
         self._planner, self._heard = planner, heard
         self._index = host.index()
         self._limits = limits
+        self._stops_at = max(limits.stops_at, time.monotonic() + LEAST_S)
         self._given = msgspec.msgpack.encode(searcher)
         self._encoded: tuple[SearchRequest, bytes] | None = None
         self._offered: list[PlanResult] = []
@@ -271,17 +290,21 @@ class _SearchesInChildren:
             memory_bytes=self._limits.memory_bytes,
             calibrate=calibrate,
         )
-        handover = Handover(payload=hand_over, limit_s=limit_s + GRACE_S)
+        left_s = self._stops_at - time.monotonic()
+        handover = Handover(payload=hand_over, limit_s=min(limit_s + GRACE_S, left_s))
         owner = self._planner.provider.distribution
         heard = None if self._heard is None else self._listen
         self._offered.clear()
         try:
-            return isolation().run(errand, PREPARE_S, handover, owner, heard)
+            ended = isolation().run(errand, min(PREPARE_S, left_s), handover, owner, heard)
         except KeyboardInterrupt:
             if not self._offered:
                 raise
             self._interrupted = True
             return ChildExit(stopped=True, prepared=True)
+        if ended.stopped and time.monotonic() >= self._stops_at:
+            raise SearchStopped
+        return ended
 
     def _listen(self, message: bytes) -> None:
         """Pass on what a search says of its progress; reports come here too, and mean nothing here."""

@@ -4,6 +4,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
+from typing import Literal
 
 from pipebench.bench.components import Ready, ready_executor, ready_planner, ready_scheduler
 from pipebench.bench.machine.memory_limit import SEARCH_MEMORY_BYTES
@@ -28,7 +29,7 @@ class Request:
     """What to compare.
 
     regimes: empty for both, or, with a scheduler that is named, for the one that it is for; else a plan or layout
-    that was made elsewhere stays in its own. own_regime: each planner in its first one.
+    that was made elsewhere stays in its own. own_regimes: each planner in the first that it plans for, or in all.
     schedulers: empty for the plan's own schedule, else the best that any scheduler makes. scheduler_regimes: for
     which regime each of them is.
     repeat: warm searches in one trial.
@@ -41,7 +42,7 @@ class Request:
     workloads: Sequence[Workload]
     planners: Sequence[Ready]
     regimes: tuple[RegimeMode, ...] = ()
-    own_regime: bool = False
+    own_regimes: Literal["first", "all"] | None = None
     schedulers: tuple[str, ...] = ()
     scheduler_regimes: Mapping[str, RegimeMode] = field(default_factory=dict)
     executors: tuple[str, ...] = (SIMULATOR,)
@@ -110,18 +111,22 @@ BOTH: tuple[RegimeMode, ...] = ("sync", "async")
 
 
 def _regimes(request: Request, planner: Ready) -> tuple[RegimeMode, ...]:
-    assert isinstance(planner.component, Planner)
-    if request.own_regime:
-        return (home_regime(planner),)
+    if request.own_regimes is not None:
+        return (home_regime(planner),) if request.own_regimes == "first" else planned_regimes(planner)
     if named := set(request.scheduler_regimes.values()):
         return tuple(regime for regime in BOTH if regime in named)
-    return planner.component.capabilities.regimes if planner.here else BOTH
+    return planned_regimes(planner) if planner.here else BOTH
+
+
+def planned_regimes(planner: Ready) -> tuple[RegimeMode, ...]:
+    """The regimes that a planner plans for, its own one first."""
+    assert isinstance(planner.component, Planner)
+    return planner.component.capabilities.regimes
 
 
 def home_regime(planner: Ready) -> RegimeMode:
     """The regime that a planner plans for by default."""
-    assert isinstance(planner.component, Planner)
-    return planner.component.capabilities.regimes[0]
+    return planned_regimes(planner)[0]
 
 
 def running_order(listed: Sequence[Trial], seed: int) -> list[int]:

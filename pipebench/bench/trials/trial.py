@@ -1,5 +1,6 @@
 """One trial: a search in a child process, then check and score in this one. It always ends in a row."""
 
+import math
 import statistics
 import sys
 import time
@@ -132,7 +133,8 @@ class Trial:
     coarsen: the planner sees at most so many blocks of operators; its plan is scored in operators (0: as it is).
     trusted: import paths out of files that executors may import.
     yardstick: the suite added it, so that the others stand beside something known; it counts in no standing.
-    start: what the planner begins with, and what its plan must be. heard: told in words how far the search is.
+    start: what the planner begins with, and what its plan must be. stops_at: as of SearchLimits.
+    heard: told in words how far the search is.
     """
 
     workload: Workload
@@ -151,6 +153,7 @@ class Trial:
     trusted: frozenset[str] = frozenset()
     yardstick: bool = False
     start: Start = NOTHING
+    stops_at: float = math.inf
     heard: Heard | None = field(default=None, compare=False)
 
     @property
@@ -205,7 +208,12 @@ class Searches:
 
     def find(self, host: Host, trial: Trial, searcher: Searcher, request: SearchRequest) -> TimedSearch:
         """The search of a trial, run where it has not been."""
-        limits = SearchLimits(timeout_s=trial.timeout_s, memory_bytes=trial.memory_bytes, repeat=trial.repeat)
+        limits = SearchLimits(
+            timeout_s=trial.timeout_s,
+            memory_bytes=trial.memory_bytes,
+            repeat=trial.repeat,
+            stops_at=trial.stops_at,
+        )
         asked = id(trial.planner), searcher.scheduler, request.problem.problem_id, trial.repetition, trial.seed
         key = (*asked, limits, digest(request.start))
         if key not in self._known:
@@ -219,7 +227,7 @@ def run_trial(host: Host, trial: Trial, searches: Searches | None = None) -> Out
     """Run one trial to its row. searches: of trials that ran before it.
 
     A planner that does not plan for the regime of the trial is asked in its own, and its plan is adapted. So is a
-    file or a program that answers `unsupported`: it cannot declare its regimes.
+    file or a program that answers `unsupported`: it cannot declare its regimes. Raises SearchStopped.
     """
     started_s = time.monotonic()
     outcome = _outcome_of(host, trial, Searches() if searches is None else searches)
@@ -314,7 +322,7 @@ def _ask(host: Host, trial: Trial, searches: Searches, mode: RegimeMode, bound_m
 def _smallest(host: Host, trial: Trial, asked: _Inquiry) -> Fitting | None:
     """The least memory with which the planner has a plan that a scheduler can order, in the time that is left."""
     left_s = trial.timeout_s - asked.done.wall_s
-    limits = SearchLimits(timeout_s=left_s, memory_bytes=trial.memory_bytes)
+    limits = SearchLimits(timeout_s=left_s, memory_bytes=trial.memory_bytes, stops_at=trial.stops_at)
     fitting = smallest_fitting(host, trial.planner, asked.searcher, asked.request, limits)
     return fitting if fitting is None or asked.coarse is None else fitting_in_operators(fitting, asked.coarse)
 

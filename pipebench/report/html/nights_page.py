@@ -13,6 +13,7 @@ from pipebench.documents.units import readable_seconds
 from pipebench.report.html.template import page, picture
 from pipebench.report.tracking.blocks import EDGE, curve_places, curve_points
 from pipebench.report.tracking.reports import (
+    change_words,
     column_name,
     column_words,
     exact_words,
@@ -104,7 +105,7 @@ def _event_row(event: Event) -> dict[str, str]:
 def _event_words(event: Event) -> str:
     if event.change is not None:
         return f"{'slower' if event.outcome == 'worse' else 'faster'}, {percent(event.change)}"
-    return "; ".join(map(column_words, event.columns))
+    return change_words(event.columns, event.failure)
 
 
 def _tone(event: Event) -> str:

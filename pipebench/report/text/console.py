@@ -15,7 +15,7 @@ class SafeConsole(Console):
     """Texts of files and plugins reach no terminal as commands."""
 
     def on_broken_pipe(self) -> None:
-        """Raise EPIPE again: click ends quietly when the reader of stdout is gone."""
+        """Raise EPIPE again: rich would end the process with an exit code of its own."""
         raise BrokenPipeError(errno.EPIPE, "broken pipe")
 
     def render_str(self, text: str, **how: Any) -> Text:

@@ -37,6 +37,13 @@ def column_words(column: ColumnChange) -> str:
     return f"{name} {before} -> {after}{f' ({change})' if change else ''}"
 
 
+def change_words(columns: Sequence[ColumnChange], failure: str = "") -> str:
+    """What moved; of a plan that is lost the status with its reason, not each column that went with it."""
+    lost = any(column.name == "status" and column.before == "ok" for column in columns)
+    told = [column_words(column) for column in columns if not (lost and column.after in (None, ""))]
+    return "; ".join(told) + (f" ({failure})" if failure else "")
+
+
 def column_name(name: str) -> str:
     """A column as people say it; its unit stands behind its value."""
     return name.removesuffix("_ns").removesuffix("_bytes").replace("_", " ")
@@ -92,6 +99,7 @@ def night_report(judgement: Judgement) -> TrackingReport:
             Paragraph(verdict_words(judgement), TONES[judgement.verdict]),
             *notices,
             *_events("Worse, and not acknowledged", failing, judgement),
+            *_without_plan(judgement),
             *_events("Other changes", rest[::-1], judgement),
             *_segments(judgement),
             *_speeds(judgement.speeds),
@@ -109,7 +117,9 @@ def verdict_words(judgement: Judgement) -> str:
         causes = len(list(_causes([event for event in judgement.events if event.fails])))
         return f"Worse: {quantity(causes, 'change')} to look at."
     if judgement.verdict == "nothing measured":
-        return "Nothing was measured."
+        return (
+            "Nothing was measured: no planner gave a plan." if judgement.without_plan else "Nothing was measured."
+        )
     if judgement.verdict == "imprecise":
         some = sum(speed.imprecise for speed in judgement.speeds)
         return f"Nothing became worse; {some} of {len(judgement.speeds)} times are imprecise."
@@ -139,6 +149,12 @@ def _events(heading: str, events: Sequence[Event], judgement: Judgement) -> Iter
         yield Items([*lines, *(_advice(alike) if first.fails else [])])
 
 
+def _without_plan(judgement: Judgement) -> Iterator[Block]:
+    if judgement.without_plan:
+        yield Heading("Without a plan")
+        yield Items([each.words for each in judgement.without_plan])
+
+
 def _kind(event: Event) -> str:
     if event.kind == "time":
         how = "slower night by night" if event.a_night is not None else "slower"
@@ -153,7 +169,7 @@ def _event_lines(event: Event, judgement: Judgement) -> Iterator[str]:
         best = f", {percent(event.over_best)} over its best" if event.over_best is not None else ""
         yield f"{head}: {percent(event.change)}{slope}{best}, told {event.told[:10]} on {event.machine}"
         return
-    yield f"{head}: {'; '.join(map(column_words, event.columns))}"
+    yield f"{head}: {change_words(event.columns, event.failure)}"
     yield from (f"{event.identity} plan: {line}" for line in _plan_lines(event, judgement))
 
 
@@ -190,7 +206,7 @@ def _segments(judgement: Judgement) -> Iterator[Block]:
     )
     lines = []
     for segment in judgement.segments:
-        moved = "; ".join(map(column_words, segment.columns)) or "no column moved"
+        moved = change_words(segment.columns) or "no column moved"
         lines.append(f"{segment.subject}: {', '.join(segment.differences)}: {moved}")
     yield Items(lines)
 
@@ -342,5 +358,5 @@ def _revision_row(each: ComparedSubject) -> list[str]:
 
 
 def _exact_lines(each: ComparedSubject) -> str:
-    told = "; ".join(map(column_words, each.columns))
+    told = change_words(each.columns, each.failure)
     return f"{each.subject}: {each.notice or f'{each.outcome}: {told}'}"

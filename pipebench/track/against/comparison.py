@@ -102,13 +102,15 @@ def run_side(side: Side, arguments: Sequence[str], folder: Path, limit_s: float)
 class ComparedSubject(Value, frozen=True, kw_only=True):
     """One planner on one workload on both sides. outcome, columns: of exact columns, None where none differs.
 
-    unknown: why it is not known that it became no worse; empty where that is known, or that it became worse.
+    failure: why there is no plan after, where there was one. unknown: why it is not known that it became no worse;
+    empty where that is known, or that it became worse.
     """
 
     subject: str
     pairs: Pairs
     outcome: Outcome | None = None
     columns: tuple[ColumnChange, ...] = ()
+    failure: str = ""
     notice: str = ""
     unknown: str = ""
 
@@ -203,7 +205,10 @@ def _compare_subject(label: str, before: OtherRow | None, after: OtherRow | None
     found = outcome(old, new, names) if names else None
     timed = before.status == after.status == "ok" and found != "worse"
     unknown = _untold(pairs) if timed else ""
-    return ComparedSubject(subject=label, pairs=pairs, outcome=found, columns=columns, unknown=unknown)
+    failure = after.reason if before.status == "ok" != after.status else ""
+    return ComparedSubject(
+        subject=label, pairs=pairs, outcome=found, columns=columns, failure=failure, unknown=unknown
+    )
 
 
 def _untold(pairs: Pairs) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated
 from msgspec import Meta
 from msgspec.structs import replace
 
-from pipebench.domain.errors import PipebenchError
+from pipebench.domain.errors import PipebenchError, nearest
 from pipebench.domain.value import Value, require
 from pipebench.formats.files import read_file, write_file
 from pipebench.formats.typed_text import parse_toml
@@ -37,9 +37,16 @@ class Acknowledgements(Value, frozen=True, kw_only=True):
     acknowledged: tuple[Acknowledgement, ...] = ()
 
 
-def read_acknowledged(file: Path) -> tuple[Acknowledgement, ...]:
-    """The acknowledgements of a file, none where there is no file. Raises PipebenchError when it is wrong."""
+def read_acknowledged(file: Path, named: bool = False) -> tuple[Acknowledgement, ...]:
+    """The acknowledgements of a file. named: by the user; any other one may be absent, and acknowledges nothing.
+
+    Raises PipebenchError when it is wrong.
+    """
     if not os.path.exists(file):
+        if named:
+            beside = [other.name for other in file.parent.glob("*.toml")]
+            how = "`pipebench track ack` writes it; an empty one acknowledges nothing"
+            raise PipebenchError(f"there is no file {str(file)!r}", nearest(file.name, beside) if beside else how)
         return ()
     return parse_toml(read_file(file), Acknowledgements, str(file)).acknowledged
 
@@ -67,6 +74,15 @@ def with_acknowledgements(events: Iterable[Event], known: Iterable[Acknowledgeme
         else event
         for event in events
     ]
+
+
+def refusal(event: Event, known: Iterable[Acknowledgement]) -> str:
+    """Why there is nothing to acknowledge of an event that is not open."""
+    found = next((each for each in known if each.event == event.identity), None)
+    if found is not None:
+        since = f"since {found.at[:10]}: " if found.at else ""
+        return f"is acknowledged already ({since}{found.reason})"
+    return f"needs no acknowledgement: {'it is over' if event.state == 'over' else 'nothing became worse by it'}"
 
 
 def strangers(events: Iterable[Event], known: Iterable[Acknowledgement]) -> list[str]:

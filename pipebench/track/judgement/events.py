@@ -10,7 +10,7 @@ from pipebench.domain.value import Value, digest
 from pipebench.track.nights.conditions import PROBLEM, differences
 from pipebench.track.nights.exact import PLAN, Outcome, changed_columns, outcome
 from pipebench.track.nights.history import StoredNight
-from pipebench.track.nights.night import Benchmark, Exact, Measured, Night, TrackedSubject
+from pipebench.track.nights.night import Benchmark, Exact, Measured, Night, SubjectNight, TrackedSubject
 
 State = Literal["open", "acknowledged", "over", "told"]
 
@@ -31,8 +31,8 @@ class Event(Value, frozen=True, kw_only=True):
     recorded_at. before, after: the revisions between which it happened. plans: hashes of the plans, where both
     nights have one. a_night: what a drift grows a night, at least and at most, None for a step. over_best: the
     level that was told over the best that 30 nights held since the last acknowledged change, None where it is not
-    known. state `open`: worse and neither acknowledged nor over; `told`: not worse. reason: of the
-    acknowledgement, or why it is over.
+    known. failure: why there is no plan any more, where no column says it. state `open`: worse and neither
+    acknowledged nor over; `told`: not worse. reason: of the acknowledgement, or why it is over.
     """
 
     identity: str
@@ -50,6 +50,7 @@ class Event(Value, frozen=True, kw_only=True):
     change: float | None = None
     a_night: tuple[float, float] | None = None
     over_best: float | None = None
+    failure: str = ""
     state: State
     reason: str = ""
 
@@ -166,7 +167,13 @@ def _event(before: Sighting, after: Sighting) -> Event | None:
         outcome=_outcome(old, new, names),
         columns=_columns(old.exact, new.exact, names),
         plans=(str(plans[0]), str(plans[1])) if plans and all(plans) else None,
+        failure=_failure(new) if "status" in names else "",
     )
+
+
+def _failure(new: Measured) -> str:
+    """The reason of a night that is no column."""
+    return (new.reason or "") if isinstance(new, SubjectNight) else ""
 
 
 def _changed(old: Measured, new: Measured, but: Iterable[str] = ()) -> list[str]:

@@ -15,7 +15,7 @@ from pipebench.track.judgement.speeds import Speed, information_notes, speeds, t
 from pipebench.track.measurement.ratios import Control, control
 from pipebench.track.nights.conditions import MachineClass
 from pipebench.track.nights.history import History
-from pipebench.track.nights.night import CLOCKS, GAP, Night
+from pipebench.track.nights.night import CLOCKS, GAP, Night, NoPlan
 
 Verdict = Literal["worse", "nothing measured", "imprecise", "steady"]
 
@@ -25,7 +25,8 @@ class Judgement(Value, frozen=True, kw_only=True):
 
     night: the last one; machine: its class, with new_machine when the class has no other night. events: all of
     them, oldest first. plans: for each event (by identity) whose plan is another one, what differs. segments:
-    those that began tonight. benchmarks: those imported tonight. information: wall times and memory far off;
+    those that began tonight. without_plan: subjects of the last night, with the reason. benchmarks: those imported
+    tonight. information: wall times and memory far off;
     nothing fails by them.
     """
 
@@ -38,6 +39,7 @@ class Judgement(Value, frozen=True, kw_only=True):
     plans: dict[str, PlanDifference] = {}
     speeds: tuple[Speed, ...] = ()
     segments: tuple[Segment, ...] = ()
+    without_plan: tuple[NoPlan, ...] = ()
     control: Control = Control()
     benchmarks: tuple[BenchmarkSpeed, ...] = ()
     information: tuple[str, ...] = ()
@@ -45,10 +47,13 @@ class Judgement(Value, frozen=True, kw_only=True):
 
     @property
     def verdict(self) -> Verdict:
-        """The first that holds: something is worse and open, nothing was measured, something is imprecise."""
+        """The first that holds: something is worse and open, nothing was measured, something is imprecise.
+
+        Nothing was measured where there is no benchmark and no planner gave a plan.
+        """
         if any(event.fails for event in self.events):
             return "worse"
-        if self.night is None or not (self.night.measured or self.night.benchmarks):
+        if self.night is None or not (self.night.benchmarks or len(self.without_plan) < len(self.night.measured)):
             return "nothing measured"
         return "imprecise" if any(speed.imprecise for speed in self.speeds) else "steady"
 
@@ -94,6 +99,7 @@ def judge(history: History, known: Sequence[Acknowledgement] = (), now: datetime
         plans=_plan_differences(history, events),
         speeds=tuple(speeds(nights)),
         segments=tuple(each for each in changes.segments if each.began == last.night.recorded_at),
+        without_plan=tuple(each.no_plan for each in last.night.measured if each.no_plan is not None),
         control=control(nights),
         benchmarks=tuple(benchmark_speeds(nights)),
         information=(*information_notes(nights), *benchmark_notes(nights)),

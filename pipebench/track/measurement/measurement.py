@@ -6,11 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from msgspec import UNSET
+
+from pipebench.bench.searches.isolated import SearchStopped
 from pipebench.bench.sweeps.run_plan import RunPlan
 from pipebench.bench.sweeps.sweep import TrialWatcher, Where, run_trials
 from pipebench.bench.trials.comparison import Request, running_order, trials
 from pipebench.bench.trials.trial import Outcome, Trial
 from pipebench.domain.plan import Plan
+from pipebench.domain.row import FAILED
 from pipebench.hooks.manager import Host
 from pipebench.track.measurement.ratios import CONTROL_ROUNDS, PAIRS, SubjectRounds
 from pipebench.track.nights.conditions import fingerprint
@@ -67,6 +71,7 @@ class SubjectRun:
             again=self.again.paired_ratios() if self.again else None,
             twin=self.twin.paired_ratios() if self.twin else None,
             information={name: float(value) for name, value in figures.items() if value is not None},
+            reason=row.reason if row.status in FAILED else UNSET,
         )
 
 
@@ -98,13 +103,16 @@ class NightWatcher(TrialWatcher, Protocol):
 
 
 class Measurement:
-    """One night. Budget in seconds, counted from when this is made; every search is one process."""
+    """One night. Budget in seconds, counted from when this is made; every search is one process.
+
+    A search that would go on beyond the budget is stopped, and says nothing of its planner.
+    """
 
     def __init__(self, host: Host, request: Request, budget_s: float, watcher: NightWatcher | None = None) -> None:
         self._host, self._watcher, self._seed = host, watcher, request.seed
         self._began = time.monotonic()
         self._budget_s = budget_s
-        listed = trials(replace(request, rounds=1, repeat=PAIRS, own_regime=True))
+        listed = trials(replace(request, rounds=1, repeat=PAIRS, own_regimes=request.own_regimes or "first"))
         self.tracked = [SubjectRun(trial, subject_of(trial)) for trial in listed]
         self._order = running_order(listed, request.seed)
         self.notices: list[str] = []
@@ -126,15 +134,22 @@ class Measurement:
     def first_pass(self) -> None:
         """Every subject once, as long as the budget lasts; then the one of the A/A pair is chosen."""
         self._phase("exact columns")
-        late = []
+        late, stopped = [], []
         for position in self._order:
             tracked = self.tracked[position]
             if self.spent_s >= self._budget_s:
                 late.append(tracked.subject.label)
                 continue
-            tracked.outcome = self._run(tracked, tracked.own)
-        if late:
-            self.notices.append(f"the budget ended before these ran: {'; '.join(sorted(late))}")
+            try:
+                tracked.outcome = self._run(tracked, tracked.own)
+            except SearchStopped:
+                stopped.append(tracked.subject.label)
+        for labels, what in (
+            (late, "before these ran"),
+            (stopped, "while these searched, which counts as not run"),
+        ):
+            if labels:
+                self.notices.append(f"the budget ended {what}: {'; '.join(sorted(labels))}")
         timed = [each for each in self.tracked if each.is_short]
         control = min(timed, key=lambda each: (each.search_s < CONTROL_S, each.search_s), default=None)
         if control is not None:
@@ -172,11 +187,16 @@ class Measurement:
                     continue
                 if self.spent_s + tracked.cost_s > until_s:
                     return
-                again = self._run(tracked, into)
+                try:
+                    again = self._run(tracked, into)
+                except SearchStopped:
+                    self.notices.append(f"the budget ended while this searched again: {tracked.subject.label}")
+                    return
                 tracked.compare(again)
 
     def _run(self, tracked: SubjectRun, into: SubjectRounds) -> Outcome:
-        agenda = RunPlan([tracked.trial], [0])
+        trial = replace(tracked.trial, stops_at=self._began + self._budget_s)
+        agenda = RunPlan([trial], [0])
         began = time.monotonic()
         outcome = next(iter(run_trials(self._host, agenda, Where(), self._watcher))).outcome
         tracked.cost_s = time.monotonic() - began

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from pipebench.bench.standings.cells import nanoseconds
-from pipebench.domain.row import Row
+from pipebench.domain.row import FAILED, Row
 from pipebench.track.nights.night import Exact
 
 Outcome = Literal["worse", "better", "changed"]
@@ -20,10 +20,10 @@ def exact_columns(row: Row) -> dict[str, Exact]:
     """The columns, times in whole ns; counters as work.<name>.
 
     The reason of a row is exact where it follows from the problem, and no column where the machine has a part in
-    it (a timeout, a crash).
+    it (a timeout, a crash): then the night keeps it beside the columns.
     """
     found: dict[str, Exact] = {name: getattr(row, name) for name in TEXTS}
-    if row.status in ("timeout", "memory", "crashed"):
+    if row.status in FAILED:
         found["reason"] = ""
     for name in TIMES:
         seconds = getattr(row, f"{name}_s")

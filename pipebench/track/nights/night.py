@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import ClassVar
 
+from msgspec import UNSET, UnsetType
+
 from pipebench.domain.problem import RegimeMode
 from pipebench.domain.value import Value, require
 
@@ -55,13 +57,27 @@ class PairedRatios(Value, frozen=True, kw_only=True):
         require(all(ratio > 0 for ratios in self.rounds.values() for ratio in ratios), "a ratio is not above 0")
 
 
+class NoPlan(Value, frozen=True, kw_only=True):
+    """A subject for which a night has no plan. reason: empty where the night does not say it."""
+
+    subject: str
+    status: str
+    reason: str
+
+    @property
+    def words(self) -> str:
+        """One line."""
+        return ": ".join(filter(None, (self.subject, self.status, self.reason)))
+
+
 class SubjectNight(Value, frozen=True, kw_only=True):
     """One subject in one night.
 
     fingerprint: what starts a new segment when it changes. exact: the columns of which any change is an event;
     unsteady: those that differed between two runs of this very night. paired: None where no warm search was
     timed; again: the confirming rerun of a suspicious ratio, in processes of its own; twin: the same subject
-    measured a second time in the same rounds (A/A). information: wall seconds, CPU seconds, bytes.
+    measured a second time in the same rounds (A/A). information: wall seconds, CPU seconds, bytes. reason: of a
+    crash or a limit, not compared; left out in every other night, so that earlier ones keep their checksums.
     """
 
     subject: TrackedSubject
@@ -72,11 +88,21 @@ class SubjectNight(Value, frozen=True, kw_only=True):
     again: PairedRatios | None = None
     twin: PairedRatios | None = None
     information: dict[str, float] = {}
+    reason: str | UnsetType = UNSET
 
     @property
     def label(self) -> str:
         """Its name in tables and events."""
         return self.subject.label
+
+    @property
+    def no_plan(self) -> NoPlan | None:
+        """Why there is no plan, None where there is one."""
+        status = str(self.exact.get("status"))
+        if status == "ok":
+            return None
+        reason = self.reason or str(self.exact.get("reason") or "")
+        return NoPlan(subject=self.label, status=status, reason=" ".join(reason.split()))
 
     @property
     def cause(self) -> str:

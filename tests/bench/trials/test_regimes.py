@@ -18,7 +18,8 @@ ASYNC_ONLY: tuple[RegimeMode, ...] = ("async",)
     [
         ({}, ["sync", "async"], ["async"]),
         ({"regimes": ("sync",)}, ["sync"], ["sync"]),
-        ({"own_regime": True}, ["async"], ["async"]),
+        ({"own_regimes": "first"}, ["async"], ["async"]),
+        ({"own_regimes": "all"}, ["async"], ["async"]),
         ({"schedulers": ("a",), "scheduler_regimes": {"a": "sync"}}, ["sync"], ["sync"]),
         (
             {"schedulers": ("a", "b"), "scheduler_regimes": {"a": "async", "b": "sync"}},

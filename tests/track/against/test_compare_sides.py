@@ -72,6 +72,12 @@ def test_a_fifth_slower_is_flagged_though_the_machine_drifts() -> None:
     assert "+2" in markdown_report(against_report(found))
 
 
+def test_a_plan_that_is_lost_is_told_with_its_reason() -> None:
+    found = compared(Made(status="crashed", reason="ValueError: boom", simulated_s=None, counters={}))
+    assert found.worse
+    assert "worse: status ok -\\> crashed (ValueError: boom)\n" in markdown_report(against_report(found))
+
+
 def test_the_same_twice_is_not() -> None:
     found = compared(Made(1.0))
     assert not found.worse

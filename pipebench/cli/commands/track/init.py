@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from pipebench.cli.commands.track.options import duration_s
+from pipebench.cli.commands.track.record import REGIMES
 from pipebench.cli.completion import of_slot, some_of, suites
 from pipebench.cli.parameters import REAL
 from pipebench.cli.terminal import say
@@ -21,6 +22,7 @@ CONSTRAINTS = re.compile(r"(?<!\S)(-c|--constraint)\b")
     "--planners", shell_complete=some_of(of_slot("planners")), multiple=True, help="As of `track record`."
 )
 @click.option("--suite", "suites", shell_complete=some_of(suites), multiple=True, help="As of `track record`.")
+@click.option("--regime", type=click.Choice(REGIMES), help="As of `track record`.")
 @click.option("--timeout", type=REAL, help="As of `track record`.")
 @click.option("--budget", default=Nightly.budget, show_default=True, help="Time for a night.")
 @click.option("--branch", default=Nightly.branch, show_default=True, help="Where the history is kept.")
@@ -49,6 +51,7 @@ def command(
     ctx: click.Context,
     planners: tuple[str, ...],
     suites: tuple[str, ...],
+    regime: str | None,
     timeout: float | None,
     budget: str,
     branch: str,
@@ -71,6 +74,7 @@ def command(
     budget_s = duration_s(ctx, option, budget)
     record = [word for name in planners for word in ("--planners", name)]
     record += [word for name in suites for word in ("--suite", name)]
+    record += [] if regime is None else ["--regime", regime]
     record += [] if timeout is None else ["--timeout", f"{timeout:g}"]
     usual = Nightly.install + (WITH_BENCHMARKS if benchmarks else "")
     install = install or usual

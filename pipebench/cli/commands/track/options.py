@@ -60,7 +60,8 @@ def judged(history: "History", acknowledged: Path | None) -> "Judgement":
     from pipebench.track.judgement.acknowledgements import read_acknowledged
     from pipebench.track.judgement.judgement import judge
 
-    return judge(history, read_acknowledged(acknowledged_file(history.folder, acknowledged)), datetime.now(UTC))
+    known = read_acknowledged(acknowledged_file(history.folder, acknowledged), named=acknowledged is not None)
+    return judge(history, known, datetime.now(UTC))
 
 
 def prepare(html: Path | None, markdown: Path | None) -> None:

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
@@ -16,11 +16,17 @@ from pipebench.cli.terminal import say
 from pipebench.cli.workload_options import SEED, chosen_workloads, selection, workload_options
 from pipebench.documents.units import quantity
 from pipebench.domain.errors import ExitCode, PipebenchError
+from pipebench.domain.problem import RegimeMode
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pipebench.bench.trials.comparison import Request
     from pipebench.hooks.manager import Host
     from pipebench.track.nights.night import Night
+
+
+REGIMES = ("sync", "async", "both")
 
 
 @click.command(cls=GroupedCommand)
@@ -31,6 +37,12 @@ if TYPE_CHECKING:
     shell_complete=some_of(of_slot("planners")),
     multiple=True,
     help=f"{PLANNERS_HELP} Default: the suite's, or every planner.",
+)
+@option(
+    WHO,
+    "--regime",
+    type=click.Choice(REGIMES),
+    help="Each planner in this one; both: in each that it plans for  [default: the first that it plans for]",
 )
 @option(HOW, "--budget", callback=duration_s, default="20m", show_default=True, help="Time for the night.")
 @option(HOW, "--timeout", type=REAL, callback=finite_seconds, help="Seconds for one search  [default: 300]")
@@ -79,8 +91,15 @@ def command(
     if not import_only:
         isolation().warm_up()
         request = _request(host, choice)
+        for line in about_regimes(request):
+            say(f"note: {line}", err=True)
     show_new_warnings(host)
     night = record(host, request, opened, budget, revision, imported, _Watcher())
+    for line in night.notices:
+        say(f"note: {line}", err=True)
+    for each in night.measured:
+        if each.no_plan is not None:
+            say(each.no_plan.words, err=True)
     say(about(night, opened.file), err=True)
     # nothing measured is a failure, a planner that fails is a column of the night
     return ExitCode.OK if night.measured or night.benchmarks else ExitCode.NOTHING_RAN
@@ -110,6 +129,19 @@ def about(night: "Night", file: Path) -> str:
     return f"{subjects}, {timed} timed{benchmarks}, in {night.spent_s:.0f} s: added to {file}"
 
 
+def about_regimes(request: "Request") -> "Iterator[str]":
+    """Which planners plan for a regime too in which they are not recorded; one line for each regime that is."""
+    from pipebench.bench.trials.comparison import home_regime, planned_regimes
+
+    if request.regimes or request.own_regimes is not None:
+        return
+    both = [planner for planner in request.planners if len(planned_regimes(planner)) > 1]
+    for regime in sorted({home_regime(planner) for planner in both}):
+        names = [planner.label for planner in both if home_regime(planner) == regime]
+        plan = "plans" if len(names) == 1 else "plan"
+        yield f"{', '.join(names)} {plan} for both regimes; {regime} is recorded, --regime both records both"
+
+
 def _request(host: "Host", choice: dict[str, Any]) -> "Request":
     from dataclasses import replace
 
@@ -118,9 +150,11 @@ def _request(host: "Host", choice: dict[str, Any]) -> "Request":
     from pipebench.bench.trials.comparison import comparison_request
     from pipebench.hooks.syntax import split_list
 
+    regime = choice.pop("regime")
     names = tuple(part for text in choice.pop("planners") for part in split_list(text))
     said = Settings(
         planners=names,
+        regimes=(regime,) if regime in get_args(RegimeMode) else (),
         timeout_s=choice.pop("timeout"),
         memory_bytes=choice.pop("search_memory"),
         seed=choice.pop("seed"),
@@ -129,7 +163,10 @@ def _request(host: "Host", choice: dict[str, Any]) -> "Request":
     settings = settle(chosen_suites(selection(choice)), said, trusting)
     if not settings.planners:
         settings = replace(settings, planners=tuple(sorted(host.slot("planners"))))
-    return comparison_request(host, chosen_workloads(host, choice), settings, trust=trusting)
+    if regime == "both":
+        settings = replace(settings, regimes=())
+    request = comparison_request(host, chosen_workloads(host, choice), settings, trust=trusting)
+    return replace(request, own_regimes="all" if regime == "both" else None)
 
 
 class _Watcher:
