@@ -3,9 +3,18 @@
 import json
 
 import pytest
+from msgspec.structs import replace
 
 from pipebench.domain.errors import PipebenchError
-from pipebench.formats.devices import device_names, device_of_card, device_table, load_device
+from pipebench.formats.clusters import load_cluster
+from pipebench.formats.devices import (
+    device_names,
+    device_of_card,
+    device_table,
+    load_device,
+    process_memory_bytes,
+    with_process_memory,
+)
 from tests.shared_data import shared_data
 
 LINKS_PER_DEVICE = {"P100": 4, "V100": 6, "A100": 12, "H100": 18, "B200": 18}
@@ -55,6 +64,21 @@ def test_every_source_is_named() -> None:
     used = {source for device in table.devices.values() for source in device.sources}
     assert used == set(table.sources)
     assert all(device.sources for device in table.devices.values())
+
+
+def test_a_process_sees_what_torch_prints_and_not_what_the_vendor_does() -> None:
+    """A gigabyte of the vendor is 2^30 bytes, less what the driver keeps; of a device with another memory all."""
+    for name, facts in device_table().devices.items():
+        device = load_device(name)
+        seen = process_memory_bytes(device)
+        if facts.process_gib is None:
+            assert seen == device.memory_bytes
+        else:
+            assert device.memory_bytes < seen < facts.memory_gb * 2**30
+        other = replace(device, memory_bytes=device.memory_bytes - 1)
+        assert process_memory_bytes(other) == other.memory_bytes
+    cluster = load_cluster("dgx-h100", 16)
+    assert with_process_memory(cluster).memory_bytes == round(79.1 * 2**30)
 
 
 def test_units() -> None:

@@ -11,7 +11,7 @@ from pipebench.domain.cluster import Cluster, DeviceType, LinkLevel
 from pipebench.domain.errors import nearest
 from pipebench.domain.limits import MOST_DEVICES
 from pipebench.formats.clusters import cluster_table, load_cluster
-from pipebench.formats.devices import device_names, device_table, load_device
+from pipebench.formats.devices import device_names, device_table, load_device, process_memory_bytes
 
 USUAL_NODE = 8
 _MEMORY = re.compile(r"(\d+)GB")
@@ -69,9 +69,9 @@ def device_of(run: Run, choices: Choices) -> DeviceType:
 
 
 def memory_bytes(run: Run, device: DeviceType) -> int:
-    """Of a device of the run: as the row says, else that of the device of the table."""
+    """What a process sees of a device of the run: of that of the table, unless the row says another memory."""
     memory = _MEMORY.search(run.device)
-    return int(memory[1]) * 10**9 if memory else device.memory_bytes
+    return process_memory_bytes(replace(device, memory_bytes=int(memory[1]) * 10**9) if memory else device)
 
 
 def node_gpus(run: Run, choices: Choices) -> int:

@@ -24,6 +24,7 @@ from pipebench.domain.value import Value, digest
 from pipebench.domain.workload import WorkloadSpec, problem_of
 from pipebench.formats.calibrations import read_calibration
 from pipebench.formats.clusters import DEFAULT_DEVICE_TYPE, load_cluster
+from pipebench.formats.devices import with_process_memory
 from pipebench.formats.frameworks.facts import TORCHTITAN, framework_facts, framework_family, load_framework
 from pipebench.formats.profiles.files import read_profile
 from pipebench.formats.profiles.shipped import load_profile, profile_names
@@ -168,7 +169,8 @@ class WorkloadBuilder:
         samples = default_mini_batch(profile, cluster) if spec.samples is None else spec.samples
         spec, step = with_framework(spec, profile.precision, cluster, tuning)
         if spec.framework is not None:
-            whole, cluster = cluster, with_tensor_memory(cluster, load_framework(spec.framework))
+            whole = cluster if spec.memory else with_process_memory(cluster)
+            cluster = with_tensor_memory(whole, load_framework(spec.framework))
             left = f"{readable_bytes(cluster.memory_bytes)} of {readable_bytes(whole.memory_bytes)}"
             notes = (*notes, f"{left} of a device are left to tensors under {spec.framework}")
             notes += (GATHERED,) if _gathers_in_a_pipeline(spec) else ()
