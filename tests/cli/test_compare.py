@@ -267,6 +267,17 @@ def test_a_planner_places_stages_as_the_scheduler_takes_them(
     assert json.loads(plan.read_text())["content"]["plan"]["placement"] == placement
 
 
+def test_a_scheduler_with_a_flush_in_async_says_so_and_is_named_where_it_fails(pipebench: CommandLine) -> None:
+    workload = ("--profile", "resnet50", "--devices", "4", "--memory", "12GB", "--regime", "async")
+    command = ("compare", "--planners", "uniform", *workload, "--schedulers")
+    (row, *_) = rows_of(pipebench(*command, "1f1b", "--json").out)
+    assert row["status"] == "ok"
+    assert any("a flush in the async regime" in notice for notice in row["notices"])
+    failed = pipebench(*command, "gpipe").out
+    assert "  uniform x gpipe: device 0 needs" in failed
+    assert "a flush in the async regime" in " ".join(failed.split())
+
+
 def test_a_planner_that_knows_one_placement_says_what_to_type(pipebench: CommandLine) -> None:
     workload = ("--profile", "bert-cpu", "--devices", "4", "--memory", "64GB", "--mini-batch", "32")
     command = ("compare", "--planners", "uniform", "--schedulers", "zb-v", *workload, "--regime", "sync", "--json")

@@ -14,7 +14,7 @@ from pipebench.bench.components import Ready
 from pipebench.bench.machine.environment import with_load
 from pipebench.bench.machine.memory_limit import SEARCH_MEMORY_BYTES
 from pipebench.bench.machine.time_limits import LimitReached
-from pipebench.bench.ordering.choice import OrderedPlan, OrderFailure, order_plan
+from pipebench.bench.ordering.choice import OrderedPlan, OrderFailure, flush_notes, order_plan
 from pipebench.bench.problems.workload import Workload
 from pipebench.bench.row_bounds import ClassBounds, ProvenBounds
 from pipebench.bench.score import (
@@ -372,7 +372,8 @@ def _scored_outcome(
     searches: Searches,
 ) -> Outcome:
     plan, schedule, verdict = ordered.plan, ordered.schedule, ordered.verdict
-    common = {**common, **ordered.fields(), "notices": (*common["notices"], *ordered.notes)}
+    drains = flush_notes(problem, ordered, trial.scheduler)
+    common = {**common, **ordered.fields(), "notices": (*common["notices"], *ordered.notes, *drains)}
     if splits_operators(plan):
         common = {**common, **searches.proven_bounds.fields(problem, split=True)}
     common = {**common, **verdict_fields(verdict)}
