@@ -245,6 +245,17 @@ def test_a_measured_profile_of_another_system(pipebench: CommandLine) -> None:
     assert rows["madpipe"]["simulated_s"] <= rows["contiguous-exact"]["simulated_s"]
 
 
+def test_a_size_that_was_not_profiled_is_said_on_every_row_that_runs_with_it(pipebench: CommandLine) -> None:
+    profile = shared_data("pipedream/gnmt.txt")
+    options = ("--devices", "4", "--memory", "16GB", "--bandwidth", "10GB/s", "--mini-batch", "256", "--json")
+    done = pipebench("compare", "--planners", "pipedream,contiguous-exact", "--profile", str(profile), *options)
+    for row in rows_of(done.out):
+        proportional = any("was not profiled (only 32)" in notice for notice in row["notices"])
+        only = any("the only one that was profiled" in notice for notice in row["notices"])
+        if row["planner"] in ("pipedream", "contiguous-exact"):
+            assert (proportional, only) == (row["regime"] == "sync", row["regime"] == "async")
+
+
 @pytest.mark.parametrize(
     ("typed", "placement"),
     [

@@ -10,6 +10,7 @@ from typing import Any
 from msgspec.structs import replace as replace_struct
 
 from pipebench.algorithms.coarse import COARSER, CoarseProblem, coarsen
+from pipebench.algorithms.micro_batches import ONE_SIZE, proportional_notices
 from pipebench.bench.components import Ready
 from pipebench.bench.machine.environment import with_load
 from pipebench.bench.machine.memory_limit import SEARCH_MEMORY_BYTES
@@ -58,7 +59,7 @@ def search_fields(done: TimedSearch, planned_for: RegimeMode | None) -> dict[str
         return {**fields, "claimed_s": report.claimed_s}
     result = report.result
     assert result is not None
-    said = [*result.notices, *done.notices]
+    said = [notice for notice in result.notices if notice != ONE_SIZE or not planned_for] + [*done.notices]
     said += [] if done.samples else [COLD]
     said += [] if sys.platform == "linux" else [UNWITNESSED]
     fields |= {**_times(done), "counters": report.counters, "notices": tuple(said)}
@@ -372,8 +373,8 @@ def _scored_outcome(
     searches: Searches,
 ) -> Outcome:
     plan, schedule, verdict = ordered.plan, ordered.schedule, ordered.verdict
-    drains = flush_notes(problem, ordered, trial.scheduler)
-    common = {**common, **ordered.fields(), "notices": (*common["notices"], *ordered.notes, *drains)}
+    said = *ordered.notes, *proportional_notices(problem, plan), *flush_notes(problem, ordered, trial.scheduler)
+    common = {**common, **ordered.fields(), "notices": (*common["notices"], *said)}
     if splits_operators(plan):
         common = {**common, **searches.proven_bounds.fields(problem, split=True)}
     common = {**common, **verdict_fields(verdict)}
