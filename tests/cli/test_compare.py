@@ -298,6 +298,25 @@ def test_a_planner_that_knows_one_placement_says_what_to_type(pipebench: Command
     assert "type --vpp 2" in row["reason"]
 
 
+def test_json_changes_nothing_in_the_store_and_on_the_page(pipebench: CommandLine, tmp_path: Path) -> None:
+    compare = ("compare", "--planners", "uniform", *SMALL)
+    for name, more in (("plain", ()), ("json", ("--json",))):
+        kept = ("--out", str(tmp_path / name), "--html", str(tmp_path / f"{name}.html"))
+        done = pipebench(*compare, *kept, *more)
+        assert done.code == 0, done.err
+    assert [row["planner"] for row in rows_of(done.out)] == ["uniform"]
+    stored = [rows_of(pipebench("show", str(tmp_path / name), "--json").out) for name in ("plain", "json")]
+    for rows in stored:
+        assert [(row["planner"], row["yardstick"]) for row in rows] == [
+            ("uniform", False),
+            ("data-parallel", True),
+        ]
+    assert pipebench("diff", str(tmp_path / "plain"), str(tmp_path / "json")).code == 0
+    assert "data-parallel †" in (tmp_path / "json.html").read_text()
+    again = json.loads(pipebench(*compare, "--out", str(tmp_path / "plain"), "--json").out)
+    assert again["cached"] == [again["rows"][0]["key"]]
+
+
 def test_the_yardstick_stands_beside_and_counts_in_nothing(pipebench: CommandLine) -> None:
     """Data parallelism does not fit: the exit code is that of those who are compared."""
     small = (
