@@ -262,3 +262,14 @@ def test_a_plan_that_was_tampered_with_has_the_right_witness(
     if change is less_in_flight:
         assert "its schedule keeps" in found["witness"]["message"]
     assert pipebench("validate", str(file)).out.startswith(f"invalid: {rule}: ")
+
+
+@pytest.mark.parametrize(
+    ("planner", "flag"), [("madpipe", "--tp"), ("madpipe", "--dp"), ("graphpipe", "--pp"), ("piper", "--pp")]
+)
+def test_a_planner_that_does_not_take_a_pin_names_the_option(
+    pipebench: CommandLine, planner: str, flag: str
+) -> None:
+    done = pipebench("compare", "--planners", planner, *SMALL, flag, "2", "--json")
+    reasons = [row["reason"] for row in json.loads(done.out)["rows"]]
+    assert any(f"(give {flag} 1, or leave it out)" in reason for reason in reasons)
