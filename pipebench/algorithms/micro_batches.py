@@ -10,10 +10,16 @@ import numpy as np
 
 from pipebench.costs.model import CostModel
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
+from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 
 MOST_STEPS = 2**19
 """sync: stages times micro-batches of a mini-batch for which schedules are made and simulated in memory."""
+ONE_SIZE = (
+    "micro-batch: the only one that was profiled; others would take times in proportion and were not tried "
+    "(pin one to do so)"
+)
+"""What a planner says of its choice in async; of a plan that is adapted to sync it is not true."""
 
 
 def micro_batch_candidates(problem: Problem, replicas: Sequence[int] = (1,)) -> tuple[int, ...]:
@@ -52,13 +58,26 @@ def micro_batch_notices(problem: Problem, replicas: Sequence[int] = (1,)) -> tup
     if not any(_has_known_times(problem, size, replicas) for size in sizes):
         notices.append("the micro-batch is the mini-batch: no profiled size divides it")
     elif len(profiled) == 1 and problem.regime.mode == "async":
-        notices.append(
-            "micro-batch: the only one that was profiled; others would take times in proportion and were not "
-            "tried (pin one to do so)"
-        )
+        notices.append(ONE_SIZE)
     if len(few) < len(sizes):
         notices.append("the smallest micro-batches were left out: a mini-batch would have too many of them")
     return tuple(notices)
+
+
+def proportional_notices(problem: Problem, plan: Plan) -> tuple[str, ...]:
+    """Where one size was profiled, the samples of one replica in the plan that are others."""
+    others: dict[int, set[int]] = {}
+    for stage in plan.stages:
+        size = -(-stage.micro_batch // stage.sharers)
+        for name in {problem.cluster.devices[device] for device in stage.devices}:
+            known = problem.profile.on(name).micro_batches
+            if known != (size,) and len(known) == 1:
+                others.setdefault(known[0], set()).add(size)
+    return tuple(
+        f"micro-batch size {', '.join(map(str, sorted(sizes)))} was not profiled (only {known}): "
+        "times are taken in proportion"
+        for known, sizes in sorted(others.items())
+    )
 
 
 def divisors(number: int, most: int) -> list[int]:

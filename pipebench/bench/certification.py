@@ -17,7 +17,7 @@ from pipebench.documents.document import PlannedProblem
 from pipebench.documents.units import readable_seconds
 from pipebench.domain.errors import ExitCode, PipebenchError
 from pipebench.domain.plan import Plan
-from pipebench.domain.problem import Problem
+from pipebench.domain.problem import Problem, RegimeMode
 from pipebench.domain.row import Row
 from pipebench.domain.schedule import Schedule
 from pipebench.domain.value import digest
@@ -41,6 +41,7 @@ class Subject:
     scheduler: str
     model: str
     cluster: str
+    regime: RegimeMode
     row: Row | None
     behind: Callable[[], tuple[Problem, Plan, Schedule]]
 
@@ -98,7 +99,9 @@ def _of_row(results: Results, row: Row) -> Subject:
         found = results.behind
         return found.problem(row.problem_id), found.plan(row.plan_id), found.schedule(row.schedule_id)
 
-    return Subject(row.key, row.planned_by, row.scheduler, row.workload or row.model, row.cluster, row, behind)
+    return Subject(
+        row.key, row.planned_by, row.scheduler, row.workload or row.model, row.cluster, row.regime, row, behind
+    )
 
 
 def _of_plan(planned: PlannedProblem, source: str) -> Subject:
@@ -114,6 +117,7 @@ def _of_plan(planned: PlannedProblem, source: str) -> Subject:
         planned.scheduler,
         problem.profile.name,
         problem.cluster.name,
+        problem.regime.mode,
         None,
         behind,
     )

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import re
+import shlex
 import shutil
 import stat
 from collections.abc import Iterable, Iterator, Sequence
@@ -115,8 +116,9 @@ def stores_at(paths: Sequence[str | Path]) -> list[Path]:
         if not str(given):
             raise PipebenchError("a store has an empty name", "name its folder, or '.'")
         if os.path.isfile(path):
+            unpack = shlex.join(["python", "-m", "zipfile", "-e", str(path), path.stem])
             raise PipebenchError(
-                f"{str(path)!r} is a file, and no store", "unpack a packed store, which is a zip, into a folder"
+                f"{str(path)!r} is a file, and no store", f"unpack a packed store first: {unpack}"
             )
         inside = [] if os.path.exists(path / MANIFEST) else _inside(path)
         found += [each for each in inside if os.path.isfile(each / MANIFEST)] or [path]

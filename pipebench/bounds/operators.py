@@ -14,6 +14,7 @@ from pipebench.domain.errors import InfeasibleProblem
 from pipebench.domain.problem import Problem
 from pipebench.domain.profile import Alternative, DeviceCosts, OperatorCosts
 from pipebench.domain.recomputation import of_layers, permits
+from pipebench.domain.workload import pin_flag, too_few_devices
 
 NEVER = np.iinfo(np.int64).max
 
@@ -88,8 +89,9 @@ def ways(problem: Problem) -> list[Ways]:
 
 
 def _no_way(problem: Problem, operator: int) -> InfeasibleProblem:
-    name = problem.profile.graph.operators[operator].name
-    return InfeasibleProblem(f"the pins leave operator {name!r} no way to run on {problem.cluster.size} devices")
+    name, size = problem.profile.graph.operators[operator].name, problem.cluster.size
+    few = too_few_devices(problem.pins, size)
+    return InfeasibleProblem(few or f"the pins leave operator {name!r} no way to run on {size} devices")
 
 
 def _on(problem: Problem, costs: DeviceCosts) -> Ways:
@@ -182,10 +184,10 @@ def cuts(problem: Problem) -> tuple[Cut, ...]:
 def _no_cut(problem: Problem) -> str:
     """Why nothing honours the pins of replicas and samples: no others can rule out every cut."""
     pins, size = problem.pins, problem.cluster.size
-    if pins.micro_batch_size is None:
-        return f"data_parallel is pinned to {pins.data_parallel}, there are {size} devices"
+    if few := too_few_devices(pins, size):
+        return few
     named = "micro_batch_size", "micro_batch", "data_parallel"
-    fixed = ", ".join(f"{name} {value}" for name in named if (value := getattr(pins, name)))
+    fixed = ", ".join(f"{pin_flag(name)} {value}" for name in named if (value := getattr(pins, name)))
     return f"{fixed} are pinned: they do not go with {size} devices and a mini-batch of {problem.mini_batch}"
 
 

@@ -23,7 +23,7 @@ class Proven:
     """What a certificate proves.
 
     time_ns: of one mini-batch under the plan, which fits. tight: in part where memory is to stay free.
-    bound_ns: that no plan of the problem beats. over: of which plans.
+    bound_ns: that no plan of the problem beats. over: of which plans. regime: of the problem, sync or async.
     about: where the certificate comes from, as it says.
     """
 
@@ -31,6 +31,7 @@ class Proven:
     bound_ns: int
     over: str
     tight: bool
+    regime: str
     about: dict[str, str]
 
     @property
@@ -68,7 +69,7 @@ def check_content(content: Part) -> Proven:
         raise Refused(claims.at("fit"), "is not what the memory of the devices says")
     claims.end()
     content.end()
-    return Proven(proof.time_ns, bound_ns, over, tight, said)
+    return Proven(proof.time_ns, bound_ns, over, tight, "sync" if problem.flushes else "async", said)
 
 
 def _require_claim(claims: Part, name: str, found: int) -> None:

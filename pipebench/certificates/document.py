@@ -61,13 +61,17 @@ def opened(data: bytes) -> "Part":
     if sum(data.count(mark) for mark in (b",", b"[", b"{")) > MOST_ELEMENTS:
         raise Refused("", f"it has over {MOST_ELEMENTS} values: no certificate has")
     try:
+        text = data.decode("utf-8")
         value = json.loads(
-            data.decode("utf-8"),
+            text,
             object_pairs_hook=_object,
             parse_float=_no_float,
             parse_constant=_no_float,
             parse_int=_integer,
         )
+    except _NoWhole as number:
+        words = f"{number.text[:40]} is no whole number: a certificate has no others"
+        raise Refused(_place(text, number.text), words) from None
     except RecursionError:
         raise Refused("", "its brackets are nested too deep") from None
     except UnicodeDecodeError as error:
@@ -96,8 +100,31 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return made
 
 
+class _NoWhole(Exception):
+    """A number of a document that is not whole. text: as it stands there."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+
 def _no_float(text: str) -> NoReturn:
-    raise Refused("", f"{text[:40]} is no whole number: a certificate has no others")
+    raise _NoWhole(text)
+
+
+_TOKEN = re.compile(r'"((?:[^"\\]|\\.)*)"(\s*:)?|[^\s"\[\]{},:]+')
+"""A text, with what says that it is the name of a field; or a number or word."""
+
+
+def _place(text: str, number: str) -> str:
+    """Where a number stands first in a JSON text: the field before it, line and column."""
+    field = ""
+    for found in _TOKEN.finditer(text):
+        if found[2]:
+            field = f"{found[1][:40]!r}, "
+        elif found[0] == number:
+            line, begins = text.count("\n", 0, found.start()) + 1, text.rfind("\n", 0, found.start())
+            return f"{field}line {line}, column {found.start() - begins}"
+    return ""
 
 
 def _integer(text: str) -> int:

@@ -12,6 +12,7 @@ from pipebench.cli.terminal import say
 from pipebench.defaults import SUITE
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.limits import MOST_SEED
+from pipebench.domain.value import short
 from pipebench.domain.workload import PINNED, WHAT, Field, keyword_fields
 
 if TYPE_CHECKING:
@@ -84,14 +85,26 @@ def workload_options(function: F) -> F:
 
 def _option(field: Field) -> Callable[[F], F]:
     """The option of a field of WorkloadSpec."""
-    spellings = [f"--{field.name.replace('_', '-')}", *([field.short] if field.short else [])]
+    spellings = [field.flag, *([field.short] if field.short else [])]
     return option(
         field.group,
         *spellings,
         type=click.Choice(field.choices) if field.choices else NUMBERS.get(field.kind, field.kind),
+        callback=_within(*field.limits),
         help=field.help,
         shell_complete=COMPLETIONS.get(field.name),
     )
+
+
+def _within(least: float | None, most: float | None) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    """A callback that refuses numbers beyond the limits, NaN included, by the option's name."""
+
+    def checked(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+        if least is None or most is None or value is None or least <= value <= most:
+            return value
+        raise click.BadParameter(f"{short(value)} is not from {least} to {most}.", ctx, param)
+
+    return checked
 
 
 def chosen_workloads(host: "Host", choice: dict[str, Any]) -> "list[Workload]":

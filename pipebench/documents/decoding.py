@@ -216,6 +216,11 @@ def _path_of_repeated(value: Any, path: str = "$") -> str | None:
     return next((found for at, each in inside if (found := _path_of_repeated(each, at)) is not None), None)
 
 
+def no_utf8(source: str, error: UnicodeDecodeError) -> PipebenchError:
+    """That a file holds no text, or one in another encoding."""
+    return PipebenchError(f"{source}: not text: byte {error.start} is not UTF-8", "save it as UTF-8")
+
+
 def explanation(error: Exception, source: str, text: bytes, root: str = "$") -> PipebenchError:
     """What was wrong with a JSON text, with the path in the document.
 
@@ -224,6 +229,10 @@ def explanation(error: Exception, source: str, text: bytes, root: str = "$") -> 
     if isinstance(error, RecursionError):
         return _depth_error(source)
     if not isinstance(error, msgspec.ValidationError):
+        try:
+            text.decode()
+        except UnicodeDecodeError as wrong:
+            return no_utf8(source, wrong)
         cut = f": the file ends after {len(text)} bytes" if "truncated" in str(error) else ""
         return PipebenchError(f"{source}: not valid JSON: {error}{cut}")
     what, path = problem_and_path(error)

@@ -35,12 +35,11 @@ def exact_ns(instant: SupportsInt) -> str:
 
 
 def three_digits(value: float) -> str:
-    """Three significant digits, never scientific notation."""
+    """Three significant digits, never scientific notation; of a thousand and more all before the point."""
     if value == 0:
         return "0"
-    magnitude = abs(value)
-    decimals = 0 if magnitude >= 100 else 1 if magnitude >= 10 else 2 if magnitude >= 1 else 3
-    return f"{value:,.{decimals}f}"
+    exponent = int(f"{value:.2e}".partition("e")[2])  # of the rounded figure: 9.999 is 10.0
+    return f"{value:,.{max(0, 2 - exponent)}f}"
 
 
 def quantity(count: int, noun: str) -> str:

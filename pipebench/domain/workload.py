@@ -7,6 +7,7 @@ from it. A new field is one line in WorkloadSpec and one in WorkloadKeywords, bo
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from math import prod
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypedDict, Union, get_args, get_origin
 
@@ -65,6 +66,17 @@ class Field:
     def help(self) -> str:
         """The text of the option."""
         return f"{self.text} (default: {self.fallback})." if self.fallback else f"{self.text}."
+
+    @property
+    def flag(self) -> str:
+        """The option of the command line."""
+        return f"--{self.name.replace('_', '-')}"
+
+    @property
+    def limits(self) -> tuple[float | None, float | None]:
+        """The smallest and the largest number that it can be, None where there is none or it is another one."""
+        notes = (note for note in get_args(without_none(self.type))[1:] if isinstance(note, Meta))
+        return next(((note.ge, note.le) for note in notes), (None, None))
 
     @property
     def kind(self) -> type:
@@ -135,7 +147,10 @@ class WorkloadSpec(Value, frozen=True, kw_only=True):
         Count | None, Field("Pin the data-parallel degree", lands="pins.data_parallel", group=PINNED)
     ] = None
     pp: Annotated[
-        Count | None, Field("Pin the number of pipeline stages", lands="pins.pipeline", group=PINNED)
+        Count | None,
+        Field(
+            "Pin the pipeline degree: stages; with --vpp, devices in a row", lands="pins.pipeline", group=PINNED
+        ),
     ] = None
     vpp: Annotated[
         Count | None,
@@ -256,6 +271,22 @@ def workload_fields() -> Mapping[str, Field]:
 def keyword_fields() -> Mapping[str, Field]:
     """The fields that hold for every workload of a command or call: all but the sources."""
     return {name: field for name, field in workload_fields().items() if name not in SOURCES}
+
+
+@cache
+def pin_flag(pin: str) -> str:
+    """The option that sets a field of Pins, such as `--tp` of tensor_parallel."""
+    return next(field.flag for field in workload_fields().values() if field.lands == f"pins.{pin}")
+
+
+def too_few_devices(pins: Pins, size: int) -> str:
+    """That the degrees pinned for a stage ask for more devices than there are; '' where they do not."""
+    if (pins.tensor_parallel or 1) * (pins.data_parallel or 1) <= size:
+        return ""
+    degrees = {name: getattr(pins, name) for name in ("tensor_parallel", "data_parallel", "pipeline")}
+    pinned = {pin_flag(name): degree for name, degree in degrees.items() if degree is not None}
+    said = " x ".join(f"{flag} {degree}" for flag, degree in pinned.items())
+    return f"{said} = {prod(pinned.values())} devices, there are {size}"
 
 
 def parts_of(values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

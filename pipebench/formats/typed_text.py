@@ -14,6 +14,7 @@ from pipebench.documents.decoding import (
     bounded_toml,
     collector_paused,
     explanation,
+    no_utf8,
     problem_and_path,
     require_size,
     require_unique_keys,
@@ -72,7 +73,7 @@ def table_text(data: bytes, source: str) -> str:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise PipebenchError(f"{source}: not text: byte {error.start} is not UTF-8") from None
+        raise no_utf8(source, error) from None
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     lines = text.count("\n")
     if lines > MOST_TABLE_LINES:

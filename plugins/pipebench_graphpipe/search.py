@@ -13,6 +13,7 @@ from pipebench.algorithms.planning import whole_stages
 from pipebench.costs.model import CostModel
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.problem import Problem
+from pipebench.domain.workload import pin_flag
 from pipebench.hooks.context import Context
 from pipebench_graphpipe.chain_dp import Depths
 from pipebench_graphpipe.compiler import Compiler
@@ -34,7 +35,8 @@ def refuse_unsupported(problem: Problem) -> None:
         raise UnsupportedProblem(f"graphpipe has no virtual stages, {pins.virtual_stages} are pinned")
     if (pins.pipeline or 1) > 1:
         raise UnsupportedProblem(
-            f"graphpipe chooses the number of stages, {pins.pipeline} are pinned", "pin pipeline to 1, or leave it"
+            f"graphpipe chooses the number of stages, {pins.pipeline} are pinned",
+            f"give {pin_flag('pipeline')} 1, or leave it out",
         )
     whole_stages(problem, "graphpipe")
     kinds = sorted(set(problem.cluster.devices))

@@ -16,6 +16,7 @@ from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.plan import Plan, ReplicaMode, Stage
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult, Termination
+from pipebench.domain.workload import pin_flag
 from pipebench.hooks.context import Context
 from pipebench_piper.cost_tables import MOST_DEVICES, CostTables
 from pipebench_piper.plugin import PiperPlannerOptions
@@ -31,7 +32,8 @@ def refuse_unsupported(problem: Problem) -> None:
         raise UnsupportedProblem(f"piper has no virtual stages, {pins.virtual_stages} are pinned")
     if (pins.pipeline or 1) > 1:
         raise UnsupportedProblem(
-            f"piper chooses the number of stages, {pins.pipeline} are pinned", "pin it to 1 or not at all"
+            f"piper chooses the number of stages, {pins.pipeline} are pinned",
+            f"give {pin_flag('pipeline')} 1, or leave it out",
         )
     kinds = sorted(set(cluster.devices))
     if len(kinds) > 1:

@@ -11,12 +11,13 @@ from pipebench.algorithms.micro_batches import (
     micro_batch_candidates,
     micro_batch_notices,
     near_profiled,
+    proportional_notices,
     replica_counts,
 )
 from pipebench.costs.model import CostModel
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.problem import Pins, Problem, RegimeMode
-from tests.builders import cluster, dag_problem
+from tests.builders import cluster, dag_problem, stages_plan
 
 MODES: tuple[RegimeMode, ...] = ("sync", "async")
 
@@ -102,6 +103,25 @@ def test_notices() -> None:
     (said,) = micro_batch_notices(problem(16, (4,), mode="async"))
     assert "the only one that was profiled" in said
     assert micro_batch_notices(problem(16, (4,), mode="async", micro_batch=8)) == ()
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("sizes", "micro_batch", "replicas", "said"),
+    [
+        ((4,), 4, (1, 1), ""),
+        ((4,), 2, (1, 1), "micro-batch size 2 was not profiled (only 4)"),
+        ((4,), 8, (1, 2), "micro-batch size 8 was not profiled (only 4)"),
+        ((4,), 6, (1, 4), "micro-batch size 2, 6 was not profiled (only 4)"),
+        ((2, 4), 1, (1, 1), ""),
+    ],
+)
+def test_samples_of_a_replica_that_were_not_profiled(
+    mode: RegimeMode, sizes: tuple[int, ...], micro_batch: int, replicas: tuple[int, int], said: str
+) -> None:
+    plan = stages_plan([[0], [1]], micro_batch=micro_batch, replicas=replicas)
+    found = proportional_notices(problem(24, sizes, mode=mode), plan)
+    assert found == ((f"{said}: times are taken in proportion",) if said else ())
 
 
 def test_replica_counts() -> None:

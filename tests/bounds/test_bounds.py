@@ -108,12 +108,17 @@ def test_pins_tighten() -> None:
     for pins, expected in sizes:
         problem = msgspec.structs.replace(free, pins=pins)
         assert time_bound(problem).ns == expected, pins
-    with pytest.raises(InfeasibleProblem, match="data_parallel is pinned to 5, there are 4 devices"):
+    with pytest.raises(InfeasibleProblem, match=r"^--dp 5 = 5 devices, there are 4$"):
         time_bound(msgspec.structs.replace(free, pins=Pins(data_parallel=5)))
     in_turn = msgspec.structs.replace(free, pins=Pins(data_parallel=3, micro_batch=2))
     assert time_bound(in_turn).ns == 24 < best(in_turn)[0]  # one of the three runs two of four micro-batches
-    with pytest.raises(InfeasibleProblem, match="op0"):
-        time_bound(msgspec.structs.replace(free, pins=Pins(tensor_parallel=5)))
+    for pins, said in (
+        (Pins(tensor_parallel=5), "--tp 5 = 5"),
+        (Pins(tensor_parallel=3, data_parallel=2), "--tp 3 x --dp 2 = 6"),
+        (Pins(tensor_parallel=3, data_parallel=2, pipeline=2), "--tp 3 x --dp 2 x --pp 2 = 12"),
+    ):
+        with pytest.raises(InfeasibleProblem, match=f"^{said} devices, there are 4$"):
+            time_bound(msgspec.structs.replace(free, pins=pins))
 
 
 def test_each_memory_argument_binds_and_is_reached() -> None:

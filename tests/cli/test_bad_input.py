@@ -37,7 +37,25 @@ SMALL = ["--profile", "resnet50", "--devices", "2", "--mini-batch", "8"]
         (["compare", "--planners", "madpipe", "--profile", "mmt", "--devices", "0"], 2, "0"),
         (["compare", "--planners", "madpipe", "--profile", "mmt", "--memory", "12 apples"], 2, "apples"),
         (["compare", "--planners", "madpipe", "--profile", "mmt", "--bandwidth", "0GB/s"], 2, "bandwidth"),
-        (["compare", "--planners", "madpipe", "--profile", "mmt", "--mini-batch", "0"], 2, "mini_batch is 0"),
+        (["compare", "--planners", "madpipe", "--profile", "mmt", "--mini-batch", "0"], 2, "'--mini-batch': 0 is"),
+        *(
+            (
+                ["compare", "--planners", "uniform", *SMALL, f"{flag}={wrong}"],
+                2,
+                f"'{flag}': {wrong} is not from {least}",
+            )
+            for flag, wrong, least in (
+                ("--tp", -1, 1),
+                ("--micro-batch", 0, 1),
+                ("--dp", 2**31 + 1, 1),
+                ("--overlap", 1.5, 0),
+            )
+        ),
+        (
+            ["compare", "--planners", "uniform", *SMALL, "--tp", "3", "--dp", "2"],
+            2,
+            "--tp 3 x --dp 2 = 6 devices, there are 2",
+        ),
         (["compare", "--planners", "madpipe", "--profile", "mmt", "--micro-batch", "3"], 2, "does not divide"),
         (["compare", "--planners", "madpipe", "--suite", "quik"], 2, "did you mean 'quick'"),
         (["compare", "--planners", "madpipe", "--schedulers", "1f1c"], 2, "did you mean '1f1b'"),
@@ -52,7 +70,7 @@ SMALL = ["--profile", "resnet50", "--devices", "2", "--mini-batch", "8"]
         (["compare", "--planners", "uniform,cmd:no-such-program"], 2, "'no-such-program' on the PATH"),
         (["compare", "--planners", "cmd:/dev/null"], 2, "'/dev/null' is not executable"),
         (["compare", "--planners", "uniform", "--profile", "resnet50[saved=inputs]"], 2, "has no options"),
-        (["compare", "--planners", "uniform", *SMALL, "--dp", "8"], 2, "pinned to 8, there are 2 devices"),
+        (["compare", "--planners", "uniform", *SMALL, "--dp", "8"], 2, "--dp 8 = 8 devices, there are 2"),
         (["plan", "uniform", *SMALL, "-o", "/proc/p.json"], 2, "cannot write '/proc/p.json'"),
         (["compare", "--planners", "./nowhere.py"], 2, "nowhere.py"),
         (["compare", "--planners", 'cmd:"./mine'], 2, "quotes do not match"),
@@ -244,3 +262,14 @@ def test_a_plan_that_was_tampered_with_has_the_right_witness(
     if change is less_in_flight:
         assert "its schedule keeps" in found["witness"]["message"]
     assert pipebench("validate", str(file)).out.startswith(f"invalid: {rule}: ")
+
+
+@pytest.mark.parametrize(
+    ("planner", "flag"), [("madpipe", "--tp"), ("madpipe", "--dp"), ("graphpipe", "--pp"), ("piper", "--pp")]
+)
+def test_a_planner_that_does_not_take_a_pin_names_the_option(
+    pipebench: CommandLine, planner: str, flag: str
+) -> None:
+    done = pipebench("compare", "--planners", planner, *SMALL, flag, "2", "--json")
+    reasons = [row["reason"] for row in json.loads(done.out)["rows"]]
+    assert any(f"(give {flag} 1, or leave it out)" in reason for reason in reasons)

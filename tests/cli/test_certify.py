@@ -1,6 +1,7 @@
 """pipebench certify, as a user types it: from a comparison to checked certificates."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -27,16 +28,25 @@ def test_from_a_comparison_to_checked_certificates(pipebench: CommandLine, store
     rows = [row for row in open_results(store).rows if row.plan_id]
     assert sorted(file.stem for file in folder.iterdir()) == sorted(row.key[:12] for row in rows)
     assert f"{len(rows)} certificates in {folder}" in done.err
+    printed = " ".join(done.out.split())
+    for row in rows:
+        shown = (
+            rf"{row.key[:12]} (planner )?{re.escape(row.planned_by)} (problem )?resnet50 (regime )?{row.regime} "
+        )
+        assert re.search(shown, printed)
 
     done = pipebench("certify", "--check", str(folder), "--against", store)
     assert done.code == 0
     assert len(done.out.splitlines()) == len(rows)
+    for row in rows:
+        assert f"{row.key[:12]}.json: {row.planned_by} on resnet50, {row.regime}: the plan takes" in done.out
     assert "and fits; no plan of this problem that runs operators whole takes less than" in done.out
     told = json.loads(pipebench("certify", "--check", str(folder), "--json").out)["certificates"]
     by_key = {row.key[:12]: row for row in rows}
     for each in told:
         row = by_key[Path(each["file"]).stem]
         assert each["proven"]
+        assert (each["planner"], each["problem"], each["regime"]) == (row.planned_by, "resnet50", row.regime)
         assert (each["time_ns"] / 1e9, each["bound_ns"] / 1e9) == (row.simulated_s, row.bound_s)
 
     packed = str(tmp_path / "store.zip")

@@ -245,6 +245,17 @@ def test_a_measured_profile_of_another_system(pipebench: CommandLine) -> None:
     assert rows["madpipe"]["simulated_s"] <= rows["contiguous-exact"]["simulated_s"]
 
 
+def test_a_size_that_was_not_profiled_is_said_on_every_row_that_runs_with_it(pipebench: CommandLine) -> None:
+    profile = shared_data("pipedream/gnmt.txt")
+    options = ("--devices", "4", "--memory", "16GB", "--bandwidth", "10GB/s", "--mini-batch", "256", "--json")
+    done = pipebench("compare", "--planners", "pipedream,contiguous-exact", "--profile", str(profile), *options)
+    for row in rows_of(done.out):
+        proportional = any("was not profiled (only 32)" in notice for notice in row["notices"])
+        only = any("the only one that was profiled" in notice for notice in row["notices"])
+        if row["planner"] in ("pipedream", "contiguous-exact"):
+            assert (proportional, only) == (row["regime"] == "sync", row["regime"] == "async")
+
+
 @pytest.mark.parametrize(
     ("typed", "placement"),
     [
@@ -267,6 +278,17 @@ def test_a_planner_places_stages_as_the_scheduler_takes_them(
     assert json.loads(plan.read_text())["content"]["plan"]["placement"] == placement
 
 
+def test_a_scheduler_with_a_flush_in_async_says_so_and_is_named_where_it_fails(pipebench: CommandLine) -> None:
+    workload = ("--profile", "resnet50", "--devices", "4", "--memory", "12GB", "--regime", "async")
+    command = ("compare", "--planners", "uniform", *workload, "--schedulers")
+    (row, *_) = rows_of(pipebench(*command, "1f1b", "--json").out)
+    assert row["status"] == "ok"
+    assert any("a flush in the async regime" in notice for notice in row["notices"])
+    failed = pipebench(*command, "gpipe").out
+    assert "  uniform x gpipe: device 0 needs" in failed
+    assert "a flush in the async regime" in " ".join(failed.split())
+
+
 def test_a_planner_that_knows_one_placement_says_what_to_type(pipebench: CommandLine) -> None:
     workload = ("--profile", "bert-cpu", "--devices", "4", "--memory", "64GB", "--mini-batch", "32")
     command = ("compare", "--planners", "uniform", "--schedulers", "zb-v", *workload, "--regime", "sync", "--json")
@@ -274,6 +296,25 @@ def test_a_planner_that_knows_one_placement_says_what_to_type(pipebench: Command
     assert row["status"] == "unsupported"
     assert "zb-v takes the placement v; this plan has apart" in row["reason"]
     assert "type --vpp 2" in row["reason"]
+
+
+def test_json_changes_nothing_in_the_store_and_on_the_page(pipebench: CommandLine, tmp_path: Path) -> None:
+    compare = ("compare", "--planners", "uniform", *SMALL)
+    for name, more in (("plain", ()), ("json", ("--json",))):
+        kept = ("--out", str(tmp_path / name), "--html", str(tmp_path / f"{name}.html"))
+        done = pipebench(*compare, *kept, *more)
+        assert done.code == 0, done.err
+    assert [row["planner"] for row in rows_of(done.out)] == ["uniform"]
+    stored = [rows_of(pipebench("show", str(tmp_path / name), "--json").out) for name in ("plain", "json")]
+    for rows in stored:
+        assert [(row["planner"], row["yardstick"]) for row in rows] == [
+            ("uniform", False),
+            ("data-parallel", True),
+        ]
+    assert pipebench("diff", str(tmp_path / "plain"), str(tmp_path / "json")).code == 0
+    assert "data-parallel †" in (tmp_path / "json.html").read_text()
+    again = json.loads(pipebench(*compare, "--out", str(tmp_path / "plain"), "--json").out)
+    assert again["cached"] == [again["rows"][0]["key"]]
 
 
 def test_the_yardstick_stands_beside_and_counts_in_nothing(pipebench: CommandLine) -> None:

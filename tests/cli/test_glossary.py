@@ -60,6 +60,12 @@ def test_fields_and_other_spellings_lead_to_their_term(
     assert (done.code, done.out.splitlines()[0]) == (0, name)
 
 
+@pytest.mark.parametrize("word", ["pp", "pipeline stages", "pipeline degree"])
+def test_what_the_option_pp_pins_is_explained(pipebench: CommandLine, word: str) -> None:
+    out = " ".join(pipebench("glossary", word).out.split())
+    assert "How many sets of devices stand in a row; --pp pins it" in out
+
+
 def test_an_unknown_word_offers_the_nearest(pipebench: CommandLine) -> None:
     done = pipebench("glossary", "buble")
     assert done.code == 2

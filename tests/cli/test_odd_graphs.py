@@ -11,13 +11,16 @@ PLANNERS = "graphpipe,graphpipe[variant=paper]"
 
 
 def profile(folder: Path, operators: int, edges: list[tuple[int, int]]) -> list[str]:
-    """Options for a graph of so many operators, profiled at one sample."""
+    """Options for a graph of so many operators, the first of which reads the input, profiled at one sample."""
     lines = [
         f"node{number} -- Linear -- forward_compute_time={2.0 + number}, backward_compute_time={4.0 + number}, "
         "activation_size=1000000.0, parameter_size=4000000.0"
         for number in range(1, operators + 1)
     ]
-    lines += [f"\tnode{before} -- node{after}" for before, after in edges]
+    lines.append(
+        "node0 -- Input -- forward_compute_time=0, backward_compute_time=0, activation_size=4, parameter_size=0"
+    )
+    lines += [f"\tnode{before} -- node{after}" for before, after in [(0, 1), *edges]]
     file = folder / "odd.txt"
     file.write_text("\n".join(lines) + "\n")
     return ["--profile", f"{file}[batch=1]", "--memory", "16GB"]

@@ -56,7 +56,7 @@ def test_another_kind_is_named(tmp_path: Path) -> None:
         ),
         (b'{"pipebench": "plan", "version": 99, "content": {}}', "version 99"),
         (b'{"pipebench": "plan"', "not valid JSON"),
-        (b"\xff\xfe{}", "not valid JSON"),
+        ('{"pipebench": "plan"}'.encode("utf-16"), "not text: byte 0 is not UTF-8"),
         (
             b'{"pipebench": "plan", "version": 1, "content": {"problem": 1}}',
             r"at \$\.content\.problem: Expected `object`",

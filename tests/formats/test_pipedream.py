@@ -135,6 +135,24 @@ def test_a_file_that_lost_its_last_edges_is_suspected() -> None:
     assert any("no input reaches 2 operators" in note for note in cut.provenance.notes)
 
 
+def test_a_file_of_several_operators_without_edges_is_refused() -> None:
+    with pytest.raises(PipebenchError, match=r"^net.txt: 4 operators and no edge between them: .*cut short"):
+        read_text(DIAMOND[: DIAMOND.index("\tnode1")])
+    alone = node("node1", "Input", 99, 0, IMAGES) + node(
+        "node2", "Linear(in_features=8, out_features=2)", 1, 2, 16
+    )
+    assert len(read_text(alone).graph.operators) == 1
+
+
+def test_parts_that_share_no_tensor_are_noted() -> None:
+    kept, (first, *others) = DIAMOND.partition("\tnode1")[0], DIAMOND.splitlines()[5:]
+    for edges, parts in ((others, 1), ([first, others[0]], 3), ([first, others[0], others[3]], 2)):
+        notes = read_text(kept + "\n".join([*edges, ""])).provenance.notes
+        assert any(f"falls into {parts} parts that share no tensor" in note for note in notes) == (parts > 1)
+    sisters = kept + "\tnode1 -- node2\n\tnode1 -- node3\n\tnode1 -- node4\n\tnode1 -- node5\n"
+    assert not any("parts" in note for note in read_text(sisters).provenance.notes)
+
+
 def test_a_file_without_inputs_has_no_constants() -> None:
     text = node("node1", "Linear(1, 1)", 1, 1, 8) + node("node2", "ReLU()", 1, 1, 8) + "\tnode1 -- node2\n"
     profile = read_text(text, batch=1)

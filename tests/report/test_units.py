@@ -10,6 +10,8 @@ def test_what_is_not_known_is_a_dash() -> None:
 
 def test_rates_have_three_digits() -> None:
     assert [rate(v) for v in (0.1234, 5.678, 1234.5)] == ["0.123", "5.68", "1,234"]
+    assert [rate(v) for v in (0.007589, 0.05, 0.000098765)] == ["0.00759", "0.0500", "0.0000988"]
+    assert [rate(v) for v in (9.999, 99.96, 0.09996)] == ["10.0", "100", "0.100"]
 
 
 def test_byte_counts_in_sentences() -> None:

@@ -12,6 +12,7 @@ from pipebench.algorithms.jit import kernel
 from pipebench.costs.quantise import IntArray
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.problem import Problem
+from pipebench.domain.workload import pin_flag
 
 _FAR = 2**62
 
@@ -203,7 +204,7 @@ def stage_range(problem: Problem) -> StageRange:
         if pinned is not None and pinned > 1:
             raise UnsupportedProblem(
                 f"{name} is pinned to {pinned}; this planner puts one stage on one device",
-                f"pin {name} to 1, or leave it free",
+                f"give {pin_flag(name)} 1, or leave it out",
             )
     if len(set(cluster.devices)) > 1:
         raise UnsupportedProblem("this planner needs devices of one type")

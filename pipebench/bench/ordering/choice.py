@@ -10,10 +10,11 @@ from pipebench.bench.ordering.errand import Attempt, OrderReply
 from pipebench.bench.ordering.schedulers import candidates, order_all
 from pipebench.bench.score import judge
 from pipebench.check import check_plan
+from pipebench.defaults import schedulers
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
-from pipebench.domain.schedule import Schedule
+from pipebench.domain.schedule import FiniteSchedule, Schedule
 from pipebench.domain.value import digest
 from pipebench.domain.verdict import Verdict
 from pipebench.hooks.descriptors import Planner
@@ -123,6 +124,14 @@ def order_plan(
         plan = min(search.found, key=lambda scored: scored.rank).tried.plan
         search.tries([_attempt(plan, name, own) for name in names[tried:]])
     return search.outcome(result.plan if adapted else None)
+
+
+def flush_notes(problem: Problem, ordered: OrderedPlan, named: str | None) -> tuple[str, ...]:
+    """That a plan drains at each mini-batch in the regime without a flush. named: the user's scheduler."""
+    if problem.regime.mode == "sync" or not isinstance(ordered.schedule, FiniteSchedule):
+        return ()
+    said = "finite schedule with a flush in the async regime: the pipeline drains at each mini-batch, as in sync"
+    return (f"{said} (use {schedulers()['async']}, or --regime sync)" if named else said,)
 
 
 def _attempt(plan: Plan, name: str, own: str) -> Attempt:

@@ -11,11 +11,12 @@ from typing import Any
 from msgspec.structs import replace as replace_struct
 
 from pipebench.algorithms.coarse import COARSER, CoarseProblem, coarsen
+from pipebench.algorithms.micro_batches import ONE_SIZE, proportional_notices
 from pipebench.bench.components import Ready
 from pipebench.bench.machine.environment import with_load
 from pipebench.bench.machine.memory_limit import SEARCH_MEMORY_BYTES
 from pipebench.bench.machine.time_limits import LimitReached
-from pipebench.bench.ordering.choice import OrderedPlan, OrderFailure, order_plan
+from pipebench.bench.ordering.choice import OrderedPlan, OrderFailure, flush_notes, order_plan
 from pipebench.bench.problems.workload import Workload
 from pipebench.bench.row_bounds import ClassBounds, ProvenBounds
 from pipebench.bench.score import (
@@ -59,7 +60,7 @@ def search_fields(done: TimedSearch, planned_for: RegimeMode | None) -> dict[str
         return {**fields, "claimed_s": report.claimed_s}
     result = report.result
     assert result is not None
-    said = [*result.notices, *done.notices]
+    said = [notice for notice in result.notices if notice != ONE_SIZE or not planned_for] + [*done.notices]
     said += [] if done.samples else [COLD]
     said += [] if sys.platform == "linux" else [UNWITNESSED]
     fields |= {**_times(done), "counters": report.counters, "notices": tuple(said)}
@@ -380,7 +381,8 @@ def _scored_outcome(
     searches: Searches,
 ) -> Outcome:
     plan, schedule, verdict = ordered.plan, ordered.schedule, ordered.verdict
-    common = {**common, **ordered.fields(), "notices": (*common["notices"], *ordered.notes)}
+    said = *ordered.notes, *proportional_notices(problem, plan), *flush_notes(problem, ordered, trial.scheduler)
+    common = {**common, **ordered.fields(), "notices": (*common["notices"], *said)}
     if splits_operators(plan):
         common = {**common, **searches.proven_bounds.fields(problem, split=True)}
     common = {**common, **verdict_fields(verdict)}

@@ -127,7 +127,7 @@ def read(data: bytes, source: str, options: Any) -> Profile:
     """The profile in a graph.txt. options: PipeDreamOptions.
 
     Raises PipebenchError with file and line for lines that are malformed, and for cycles, a file without
-    operators, a mini-batch that nothing tells.
+    operators, several operators without edges, a mini-batch that nothing tells.
     """
     chosen = cast(PipeDreamOptions, options)
     nodes, edges = parse_lines(data, source)
@@ -137,6 +137,11 @@ def read(data: bytes, source: str, options: Any) -> Profile:
     kept = [node for node in nodes if node.identifier not in left_out]
     if not kept:
         raise PipebenchError(f"{source}: no operators", "a profile needs at least one node beside its inputs")
+    if len(kept) > 1 and not edges:
+        raise PipebenchError(
+            f"{source}: {len(kept)} operators and no edge between them: the file may have been cut short",
+            "edges stand on lines of their own, '<tab>node1 -- node2'",
+        )
     batch = chosen.batch or infer_batch(inputs, kept, source)
     try:
         graph = build_graph(Path(source).stem, kept, inputs, edges, batch)
@@ -205,6 +210,9 @@ def _provenance(
     unfed = sum(operator.constant and bool(operator.parameters) for operator in graph.operators)
     if unfed:
         notes.append(f"no input reaches {unfed} operators with parameters: the file may have been cut short")
+    parts = _parts(graph)
+    if parts > 1:
+        notes.append(f"the graph falls into {parts} parts that share no tensor: the file may have been cut short")
     return Provenance(
         profiler="PipeDream graph.txt",
         made_by=Path(source).name,
@@ -212,6 +220,22 @@ def _provenance(
         saved=DEFINITIONS[options.saved],
         notes=tuple(notes),
     )
+
+
+def _parts(graph: OperatorGraph) -> int:
+    """Into how many parts the operators fall of which none shares a tensor with another one."""
+    first = list(range(len(graph.operators)))
+
+    def root(position: int) -> int:
+        while first[position] != position:
+            first[position] = position = first[first[position]]
+        return position
+
+    for producer, consumers in zip(graph.producers, graph.consumers, strict=True):
+        ends = [end for end in (producer, *consumers) if end >= 0]
+        for end in ends[1:]:
+            first[root(end)] = root(ends[0])
+    return sum(root(position) == position for position in range(len(first)))
 
 
 def recognises(data: bytes) -> bool:

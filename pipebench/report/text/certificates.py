@@ -17,9 +17,11 @@ from pipebench.report.text.tables import print_table
 def print_outcomes(console: Console, outcomes: Sequence[Outcome]) -> None:
     """A line for each certificate that was written; below, why the others were not."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("row", "planner", "problem"):
+    table.add_column("row", no_wrap=True)
+    for column in ("planner", "problem"):
         table.add_column(column, overflow="fold")
-    for column in ("time", "bound", "gap", "size", "seconds"):
+    table.add_column("regime", no_wrap=True)
+    for column in ("time", "bound", "gap", "size", "took"):
         table.add_column(column, justify="right", no_wrap=True)
     for each in outcomes:
         if each.made is None:
@@ -29,11 +31,12 @@ def print_outcomes(console: Console, outcomes: Sequence[Outcome]) -> None:
             each.subject.key[:NAME_LETTERS],
             escape(each.subject.planner),
             escape(each.subject.model.partition("[")[0]),
+            each.subject.regime,
             _time(proven.time_ns),
             _time(proven.bound_ns),
             gap_text(proven),
             readable_bytes(len(each.made.data)),
-            f"{each.seconds:.2f}",
+            f"{each.seconds:.1f} s",
         )
     if table.row_count:
         print_table(console, table)
@@ -56,8 +59,9 @@ def sentence(found: Verification) -> str:
     where = ", in part where memory is to stay free" if proven.tight else ""
     plans = "no plan of this problem" + ("" if proven.over == "all plans" else " that runs operators whole")
     within = "" if proven.gap is None else f": within {gap_text(proven)}"
+    of = f"{proven.about['planner']} on {proven.about['model']}, {proven.regime}"
     return (
-        f"{found.path}: the plan takes {_time(proven.time_ns)} and fits{where}; "
+        f"{found.path}: {of}: the plan takes {_time(proven.time_ns)} and fits{where}; "
         f"{plans} takes less than {_time(proven.bound_ns)}{within}"
     )
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from pipebench.bench.ordering import choice
 from pipebench.bench.ordering.adaptation import adapted_plans
-from pipebench.bench.ordering.choice import OrderedPlan, OrderFailure, order_plan
+from pipebench.bench.ordering.choice import OrderedPlan, OrderFailure, flush_notes, order_plan
 from pipebench.bench.ordering.schedulers import candidates, tried_schedulers
 from pipebench.bench.score import judge
 from pipebench.bench.services import HostServices
@@ -126,6 +126,20 @@ def test_a_schedule_that_comes_with_the_plan_stands_unless_another_is_named() ->
     named = order_plan(HOST, problem, PLANNER, result, named="1f1b", **common)  # type: ignore[arg-type]
     assert isinstance(named, OrderedPlan)
     assert named.scheduler == "1f1b"
+
+
+@pytest.mark.parametrize(
+    ("mode", "scheduler", "said"), [("async", "1f1b", True), ("async", "1f1b*", False), ("sync", "1f1b", False)]
+)
+def test_a_flush_in_the_regime_without_one_is_said(mode: RegimeMode, scheduler: str, said: bool) -> None:
+    problem = chain_problem([3, 5], [4, 6], cluster(2), mode=mode, mini_batch=4)
+    found = ordered(problem, stages_plan([[0], [1]]), named=scheduler)
+    assert isinstance(found, OrderedPlan)
+    (named, own) = (flush_notes(problem, found, name) for name in (scheduler, None))
+    assert (len(named), len(own)) == (int(said), int(said))
+    for note in (*named, *own):
+        assert "a flush in the async regime: the pipeline drains at each mini-batch" in note
+        assert ("(use 1f1b*, or --regime sync)" in note) == (note in named)
 
 
 def test_what_fits_counts_before_what_is_fast() -> None:

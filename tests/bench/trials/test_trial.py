@@ -4,7 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from pipebench.algorithms.micro_batches import micro_batch_notices
 from pipebench.bench.components import ready_planner
 from pipebench.bench.ordering.choice import OrderFailure
 from pipebench.bench.row_bounds import SUITE
@@ -152,6 +154,18 @@ def test_a_sync_partition_may_run_in_async_and_claims_nothing_there() -> None:
     assert row.scheduler in {"1f1b*", "periodic-bnb"}
     assert (row.claimed_s, row.class_bound_by, row.termination) == (None, SUITE, "heuristic")
     assert "so" in row.notices
+
+
+def test_what_a_planner_says_of_its_only_size_is_dropped_where_its_plan_runs_with_others() -> None:
+    one_size = replace(PROBLEM, pins=Pins())
+
+    def plans(problem: Problem, context: Any) -> PlanResult:
+        return PlanResult(plan=TWO_STAGES, notices=micro_batch_notices(problem))
+
+    for regime, said in (("async", True), ("sync", False)):
+        trial = Trial(workload=workload(one_size), regime=regime, planner=planner(plans, regimes=("async",)))
+        row = run_trial(HOST, trial).row
+        assert any("the only one that was profiled" in text for text in row.notices) == said
 
 
 def test_pins_that_a_plan_ignores_make_it_invalid() -> None:

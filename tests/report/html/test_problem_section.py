@@ -119,6 +119,14 @@ def test_the_section_says_what_the_terminal_says(three: Contest) -> None:
     assert listed == told
 
 
+def test_another_cut_of_the_same_shape_is_not_from_itself_to_itself(three: Contest) -> None:
+    three.enter("other", [[0], [1, 2], [3]], "sync", "1f1b")
+    (block,) = problem_blocks(three.rows)
+    told = " ".join(line for line in why_lines(block, Explainer(HOST), three.plan_of) if "other" in line)
+    assert "cut (other operators in stages of the same shape): " in told
+    assert "cut (3 stages to 3 stages)" not in told
+
+
 def test_a_plan_that_failed_says_why_below_the_table(three: Contest) -> None:
     three.rows.append(
         row("none", status="infeasible", reason="needs 26.7 GB", problem_id="sync", simulated_s=None)

@@ -182,7 +182,7 @@ FAILURES = {
 )
 @no_wait_option
 @trust_option
-@option(OUTPUT, "--json", "as_json", is_flag=True, help="Rows as JSON on stdout.")
+@option(OUTPUT, "--json", "as_json", is_flag=True, help="Rows of the named planners as JSON on stdout.")
 @option(OUTPUT, "--html", type=click.Path(path_type=Path), help="A page with table, pictures and plans, too.")
 @workload_options
 def command(
@@ -239,7 +239,8 @@ def command(
     with long_work("reading models, profiles and suites …") as working:
         workloads = chosen_workloads(host, choice)
         working(f"making the trials of {len(workloads)} workloads …")
-        request = comparison_request(host, workloads, settings, paths, rounds, trusting, yardstick=not as_json)
+        beside = not as_json or out is not None or page is not None
+        request = comparison_request(host, workloads, settings, paths, rounds, trusting, yardstick=beside)
         listed = trials(request)
         store = Store.open(out) if out is not None else None
         working(f"looking up {quantity(len(listed), 'trial')} …")
@@ -254,7 +255,9 @@ def command(
     cached = tuple(each.outcome.row.key for each in finished if each.cached)
     explainer = Explainer(host)
     if as_json:
-        print_json(Rows(rows=tuple(rows), cached=cached, best=best_rows(rows)))
+        entered = tuple(row for row in rows if not row.yardstick)
+        known = tuple(row.key for row in entered if row.key in cached)
+        print_json(Rows(rows=entered, cached=known, best=best_rows(entered)))
     elif rows:
         print_comparison(console(), rows, _plans_behind(finished, store), explainer, cached, request.timeout_s)
     if page is not None and rows:

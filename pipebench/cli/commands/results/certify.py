@@ -88,6 +88,7 @@ def _plain(each: "Outcome") -> dict[str, object]:
     return {
         "row": each.subject.key,
         "planner": each.subject.planner,
+        "regime": each.subject.regime,
         "file": str(each.file) if each.file else None,
         "time_ns": proven.time_ns if proven else None,
         "bound_ns": proven.bound_ns if proven else None,
@@ -117,6 +118,9 @@ def _proof(each: "Verification") -> dict[str, object]:
     return {
         "file": each.path,
         "proven": proven is not None,
+        "planner": proven.about["planner"] if proven else None,
+        "problem": proven.about["model"] if proven else None,
+        "regime": proven.regime if proven else None,
         "time_ns": proven.time_ns if proven else None,
         "bound_ns": proven.bound_ns if proven else None,
         "reason": each.reason,

@@ -1,14 +1,18 @@
 """pipebench show: what is in a file."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pipebench.cli.completion import files
 from pipebench.cli.terminal import console, print_json, say
 from pipebench.domain.errors import ExitCode, PipebenchError
+
+if TYPE_CHECKING:
+    from pipebench.domain.row import Row
 
 MOST_ROWS = 16
 """Rows of devices, links and memory each that a terminal shows."""
@@ -19,6 +23,7 @@ MOST_PROBLEMS = 20
 @click.command()
 @click.argument("file", shell_complete=files)
 @click.option("--plan", "plan_id", help="Of a store: the plan whose plan_id starts so.")
+@click.option("--row", "key", help="Of a store: the plan of the row whose key starts so (see compare --json).")
 @click.option(
     "--trace", shell_complete=files, help="Of a plan file: a measured trace of it, drawn below the simulated one."
 )
@@ -30,6 +35,7 @@ MOST_PROBLEMS = 20
 def command(
     file: str,
     plan_id: str | None,
+    key: str | None,
     trace: str | None,
     output: Path | None,
     picture: Path | None,
@@ -39,13 +45,14 @@ def command(
 ) -> int:
     """Show a plan, profile, set of rows or any other pipebench file, a foreign profile, or a store.
 
-    A store is a folder of `compare --out`, or a packed one: its rows are shown, or with --plan one of its plans.
+    A store is a folder of `compare --out`, or a packed one: its rows are shown, or with --plan or --row one of its
+    plans. A plan that was scored twice, as in both regimes, is told apart by --row.
     Of rows of more than 20 problems the first 20 tables are printed, unless --all.
     --picture draws the timeline of a plan (.svg, or .json for Perfetto), the operators of a profile, or the
     quality of rows against their search time.
     """
-    if os.path.isdir(file) or file.endswith(".zip") or plan_id is not None:
-        kind, value = _from_store(file, plan_id)
+    if os.path.isdir(file) or file.endswith(".zip") or plan_id is not None or key is not None:
+        kind, value = _from_store(file, plan_id, key)
     else:
         from pipebench.formats.profiles.files import read_any
 
@@ -54,7 +61,7 @@ def command(
         from pipebench.formats.documents import write_document
 
         if kind != "plan":
-            raise PipebenchError(f"-o writes a plan, {file!r} gives {kind}", "name one with --plan")
+            raise PipebenchError(f"-o writes a plan, {file!r} gives {kind}", "name one with --plan or --row")
         write_document(output, "plan", value)
     _draw(kind, value, picture, graph)
     if as_json:
@@ -85,7 +92,7 @@ def _gap(kind: str, value: Any, trace: str) -> int:
     return 0
 
 
-def _from_store(path: str, plan_id: str | None) -> tuple[str, Any]:
+def _from_store(path: str, plan_id: str | None, key: str | None) -> tuple[str, Any]:
     """The rows of a store, or one plan with its problem and schedule."""
     from pipebench.bench.store import open_results
     from pipebench.documents.document import PlannedProblem, Rows
@@ -93,16 +100,9 @@ def _from_store(path: str, plan_id: str | None) -> tuple[str, Any]:
     results = open_results(path)
     for notice in results.notices:
         say(f"warning: {notice}", err=True)
-    if plan_id is None:
+    if plan_id is None and key is None:
         return "rows", Rows(rows=results.rows)
-    named = [row for row in results.rows if (row.plan_id or "").startswith(plan_id)]
-    if len({row.plan_id for row in named}) != 1:
-        known = sorted({row.plan_id[:12] for row in results.rows if row.plan_id})
-        what = "several plans" if named else "no plan"
-        raise PipebenchError(
-            f"{path!r} has {what} of that id: {plan_id!r}", f"plans: {', '.join(known) or 'none'}"
-        )
-    row = named[0]
+    row = _named(path, results.rows, plan_id or "", key or "")
     behind = results.behind
     return "plan", PlannedProblem(
         problem=behind.problem(row.problem_id),
@@ -111,6 +111,34 @@ def _from_store(path: str, plan_id: str | None) -> tuple[str, Any]:
         scheduler=row.scheduler,
         planner=row.planner,
     )
+
+
+def _named(path: str, rows: "Sequence[Row]", plan_id: str, key: str) -> "Row":
+    """The row that is meant; of rows with the same plan for the same problem in the same order the first.
+
+    Raises PipebenchError where there is none, or more than one.
+    """
+    planned = [row for row in rows if row.plan_id]
+    named = [row for row in planned if (row.plan_id or "").startswith(plan_id) and row.key.startswith(key)]
+    said = " ".join(f"{name} {start}" for name, start in (("--plan", plan_id), ("--row", key)) if start)
+    plans = {row.plan_id for row in named}
+    if len(plans) != 1:
+        known = sorted({row.key[:12] if key else (row.plan_id or "")[:12] for row in planned})
+        raise PipebenchError(
+            f"{path!r} has {'several plans' if named else 'no plan'} of that id: {said}",
+            f"{'rows with a plan' if key else 'plans'}: {', '.join(known) or 'none'}",
+        )
+    apart = {(row.problem_id, row.schedule_id): row for row in reversed(named)}
+    if len(apart) > 1:
+        which = "; ".join(
+            f"--row {row.key[:12]}: {row.planned_by}, {row.regime}, scheduler {row.scheduler or 'none'}, problem "
+            f"{row.problem_id[:12]}, schedule {(row.schedule_id or 'none')[:12]}"
+            for row in reversed(apart.values())
+        )
+        raise PipebenchError(
+            f"{path!r} has that plan in {len(apart)} rows that differ: {said}", f"name one: {which}"
+        )
+    return named[0]
 
 
 def _draw(kind: str, value: Any, picture: Path | None, graph: Path | None) -> None:

@@ -157,16 +157,20 @@ def subject(row: Row) -> str:
 
 
 def failures(rows: Sequence[Row]) -> list[str]:
-    """One line for each reason of trials that failed, with all whom it concerns, and where a planner failed for
-    several reasons, with the regime.
+    """One line for each reason of trials that failed, with all whom it concerns: planner, scheduler where the user
+    named it, and where they failed for several reasons, the regime.
     """
     wrong = [(row, with_readable_bytes(row.reason)) for row in rows if row.status != "ok" and row.reason]
     reasons: dict[str, set[str]] = {}
+
+    def name(row: Row) -> str:
+        return f"{row.planner} x {row.named_scheduler}" if row.named_scheduler else row.planner
+
     for row, reason in wrong:
-        reasons.setdefault(row.planner, set()).add(reason)
+        reasons.setdefault(name(row), set()).add(reason)
 
     def who(row: Row) -> str:
-        return f"{row.planner} in {row.regime}" if len(reasons[row.planner]) > 1 else row.planner
+        return f"{name(row)} in {row.regime}" if len(reasons[name(row)]) > 1 else name(row)
 
     said = who_by_text((who(row), reason) for row, reason in wrong)
     return [f"  {names}: {reason}" for reason, names in said.items()]

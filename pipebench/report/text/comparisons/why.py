@@ -112,14 +112,18 @@ class _Pair:
         """One change, from what to what where that is short."""
         first, second = self.first[1], self.second[1]
         if aspect == "cut":
-            return f"cut ({cut_words(first)} to {cut_words(second)})"
+            one, other = cut_words(first), cut_words(second)
+            return (
+                f"cut ({one} to {other})" if one != other else "cut (other operators in stages of the same shape)"
+            )
         if aspect == "replicas" and first.replicas == second.replicas:
             return "devices"
         if aspect == "order":
             one, other = ("chain" if row.width == 1 else "graph of stages" for row in (first, second))
             return f"{one} to {other}" if one != other else "order of stages"
         if aspect == "micro-batch":
-            return f"micro-batch {_sizes(first)} to {_sizes(second)}"
+            one, other = _sizes(first), _sizes(second)
+            return f"micro-batch {one} to {other}" if one != other else "micro-batches of single stages"
         if aspect == "flush":
             return "no flush" if second.regime == "async" else "flush"
         if aspect == "scheduler":
