@@ -260,8 +260,8 @@ document. The end of stderr is kept with the row.
 
 At the deadline the whole process group is killed: a program that watches `PIPEBENCH_DEADLINE_S` writes its best
 plan before, with the termination `limit`. What the program leaves running in its group is killed with it. At most
-{MOST_OUTPUT_BYTES} bytes of output are read. A program that writes a file of more than {MOST_WRITTEN_BYTES} bytes, the
-output included, is ended by SIGXFSZ; where it ignores that signal, as Python does, the write fails.
+{MOST_OUTPUT_BYTES} bytes of output are read. A program that writes a file of more than {MOST_WRITTEN_BYTES}
+bytes, the output included, is ended by SIGXFSZ; where it ignores that signal, as Python does, the write fails.
 
 `pipebench plugin check 'cmd:./p --fast'` runs the [conformance kit](conformance.md) on a program.
 """

@@ -17,7 +17,13 @@ from tempfile import TemporaryFile
 from typing import IO
 
 from pipebench.documents.document import decode, encode, kind_of
-from pipebench.domain.errors import InfeasibleProblem, PipebenchError, UnsupportedProblem
+from pipebench.domain.errors import (
+    InfeasibleProblem,
+    InvalidValue,
+    PipebenchError,
+    PluginFailed,
+    UnsupportedProblem,
+)
 from pipebench.domain.limits import MOST_OUTPUT_BYTES, MOST_REASON_BYTES, MOST_WRITTEN_BYTES
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
@@ -158,12 +164,12 @@ def _start_error(program: Program, error: OSError) -> PipebenchError:
     where = f"cmd:{program.name}"
     if error.errno == errno.ENOEXEC:
         what = "it is neither a program of this machine nor a script that names its interpreter"
-        return PipebenchError(f"{where}: {what}", "put #!/bin/sh, or what else runs it, in its first line")
+        return PluginFailed(f"{where}: {what}", "put #!/bin/sh, or what else runs it, in its first line")
     interpreter = _interpreter(program.words[0])
     if interpreter and error.errno == errno.ENOENT:
         what = f"its first line names an interpreter that is not there: {interpreter!r}"
-        return PipebenchError(f"{where}: {what}", "name one that is there behind #!")
-    return PipebenchError(f"{where}: {error.strerror or error}")
+        return PluginFailed(f"{where}: {what}", "name one that is there behind #!")
+    return PluginFailed(f"{where}: {error.strerror or error}")
 
 
 def _interpreter(program: str) -> str:
@@ -238,14 +244,20 @@ def _result(program: Program, code: int, output: IO[bytes], errors: IO[bytes]) -
         raise UnsupportedProblem(reason)
     size, limit = output.seek(0, os.SEEK_END), _most_written_bytes()
     if code == -signal.SIGXFSZ or (code != 0 and size >= limit):
-        raise PipebenchError(f"cmd:{program.name} wrote a file of more than {limit} bytes", "write less")
+        raise PluginFailed(f"cmd:{program.name} wrote a file of more than {limit} bytes", "write less")
     if code != 0:
-        raise PipebenchError(f"cmd:{program.name} {exit_text(code)}: {reason}")
+        failed = PluginFailed if code < 0 else PipebenchError
+        raise failed(f"cmd:{program.name} {exit_text(code)}: {reason}")
     source = f"output of cmd:{program.name}"
     if size > MOST_OUTPUT_BYTES:
-        raise PipebenchError(f"{source}: {size / 1e6:.1f} MB, at most {MOST_OUTPUT_BYTES / 1e6:.1f} MB are read")
+        raise PluginFailed(f"{source}: {size / 1e6:.1f} MB, at most {MOST_OUTPUT_BYTES / 1e6:.1f} MB are read")
     output.seek(0)
-    return _read(output.read(size), source)
+    try:
+        return _read(output.read(size), source)
+    except InvalidValue:
+        raise
+    except PipebenchError as error:
+        raise PluginFailed(error.message, error.hint) from None
 
 
 def _tail(stream: IO[bytes]) -> bytes:
