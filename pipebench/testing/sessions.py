@@ -167,7 +167,7 @@ class _SlowWatch:
     def _next(self) -> None:
         call = next(self._left, None)
         if call is not None:
-            words = f"{call.component}: the call {call.name!r} runs for {SLOW_S:g} s, ended at {call.most_s:g} s"
+            words = f"{call.component}: {call.name}: no answer for {SLOW_S:g} s, ended after {call.most_s:g} s"
             self._timer = threading.Timer(SLOW_S, self._slow, [words])
             self._timer.daemon = True
             self._timer.start()
