@@ -42,7 +42,9 @@ from pipebench.hooks.programs.program import (
 from pipebench.hooks.programs.program_call import VARIABLES
 from pipebench.hooks.reproduction import Reproduction
 from pipebench.hooks.syntax import describe_options
+from pipebench.testing.calls import LONG_S, SMALL_S
 from pipebench.testing.kit import checks, slot_checks
+from pipebench.testing.sessions import SLOW_S
 from pipebench.testing.targets import CheckTarget
 from pipebench.testing.verdicts import Check
 
@@ -95,11 +97,19 @@ def components() -> Iterator[str]:
             yield _component(registered.component)
 
 
+ASKING = f"""
+`pipebench plugin check NAME` runs those of the slots that a plugin fills; `--only CHECK` makes no other calls than
+that check looks at. A call that gives no answer is named on standard error after {SLOW_S:g} s and killed after
+{SMALL_S:g} s, where it is about a planner's small problem, or {LONG_S:g} s. After such a call, and where the code
+cannot be loaded, nothing more is asked of that component: checks that lack an answer are waived as `not asked`.
+"""
+
+
 def conformance() -> Iterator[str]:
     """The checks of each slot."""
     host = Host()
     yield f"# Checks of the conformance kit\n\n{MADE}"
-    yield "`pipebench plugin check NAME` runs those of the slots that a plugin fills."
+    yield ASKING
     for slot in SLOTS:
         shipped = [name for name, each in host.slot(slot).items() if each.provider.distribution == "pipebench"]
         if shipped:
@@ -261,8 +271,8 @@ document. The end of stderr is kept with the row.
 
 At the deadline the whole process group is killed: a program that watches `PIPEBENCH_DEADLINE_S` writes its best
 plan before, with the termination `limit`. What the program leaves running in its group is killed with it. At most
-{MOST_OUTPUT_BYTES} bytes of output are read; on Linux a file of more than {MOST_WRITTEN_BYTES} bytes, the output
-included, ends the program.
+{MOST_OUTPUT_BYTES} bytes of output are read. A program that writes a file of more than {MOST_WRITTEN_BYTES}
+bytes, the output included, is ended by SIGXFSZ; where it ignores that signal, as Python does, the write fails.
 
 `pipebench plugin check 'cmd:./p --fast'` runs the [conformance kit](conformance.md) on a program.
 """

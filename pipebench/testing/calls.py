@@ -14,12 +14,27 @@ from pipebench.domain.schedule import Schedule
 from pipebench.domain.trace import Trace
 from pipebench.domain.value import Value
 
-Ending = Literal["returned", "infeasible", "unsupported", "deadline", "refused", "crashed", "hung", "died"]
+Ending = Literal[
+    "returned",
+    "infeasible",
+    "unsupported",
+    "deadline",
+    "refused",
+    "unusable",
+    "crashed",
+    "hung",
+    "died",
+    "not loaded",
+    "not asked",
+]
+"""refused: a PipebenchError of another kind. unusable: what it returned is no result of its slot."""
 
 PATIENCE = 3
 """Times the grace: longer than that nobody waits for a turn."""
 LONG_S = 120.0
 """A call without a limit of its own is killed after so long; the first may compile kernels."""
+SMALL_S = 30.0
+"""The same of a planner's small problems: an honest one takes a second, its kernels are compiled before."""
 
 
 class Call(Value, frozen=True, kw_only=True):
@@ -48,12 +63,18 @@ class Call(Value, frozen=True, kw_only=True):
     kill_worker: bool = False
     most_s: float = LONG_S
 
+    @property
+    def ends_by_itself(self) -> bool:
+        """Whether no deadline and no killed worker is to end it."""
+        return self.limit_s is None and not self.kill_worker
+
 
 class Answer(Value, frozen=True, kw_only=True):
     """How a call ended, what it gave, and what it left behind.
 
-    reason: the error's text where there was one. schedule: the planner's own, or its default scheduler's.
-    counters: None where they are no counts. wall_s, cpu_s, compile_s: of the call, and of the compiler inside it.
+    reason: the error's text where there was one. advised: whether it says what to do.
+    schedule: the planner's own, or its default scheduler's. counters: None where they are no counts.
+    wall_s, cpu_s, compile_s: of the call, and of the compiler inside it.
     printed: what reached standard output. left: what is not as before, each in a few words.
     spent_s: CPU seconds of its process until then, children that were waited for included.
     replaced: functions of clocks and suite that are no longer the originals. written: files that it wrote and that
@@ -66,6 +87,7 @@ class Answer(Value, frozen=True, kw_only=True):
     name: str
     ending: Ending
     reason: str = ""
+    advised: bool = False
     result: PlanResult | None = None
     schedule: Schedule | None = None
     own_schedule: bool = False

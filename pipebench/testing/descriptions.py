@@ -18,7 +18,7 @@ from pipebench.hooks.installed.inventory import HEAVY
 from pipebench.hooks.manager import Host
 from pipebench.hooks.syntax import Reference, typed_options
 from pipebench.testing.calls import Call
-from pipebench.testing.sessions import answers, breakdown, undeclared_call
+from pipebench.testing.sessions import breakdown, undeclared_call
 from pipebench.testing.targets import CheckTarget
 from pipebench.testing.verdicts import Failed, Waived, first_failure
 
@@ -152,7 +152,7 @@ def tried_options(subject: CheckTarget, call_for: Callable[[str], Call]) -> None
     if not option_texts(component) or subject.label != component.name:
         raise Waived("it has no options to try")
     labels = [f"{component.name}[{option}={text}]" for option, text in changing_texts(component)]
-    given = answers([call_for(label) for label in labels]).values()
+    given = subject.calls.more([call_for(label) for label in labels]).values()
     first_failure(found for answer in given for found in (breakdown(answer), undeclared_call(answer)))
 
 

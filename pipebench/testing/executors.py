@@ -24,8 +24,8 @@ from pipebench.testing.calls import Answer, Call
 from pipebench.testing.descriptions import tried_options
 from pipebench.testing.plan_cases import PLAN_CASES, SHARED, PlanCase, in_order, in_pairs, plan_case, slow
 from pipebench.testing.sessions import (
+    BROKEN,
     RepeatedCalls,
-    answers,
     breakdown,
     called_as_declared,
     left_nothing,
@@ -105,7 +105,7 @@ class ExecutorRuns:
             for name, (planned, schedule) in self._cases_of_kind(kind):
                 self.planned[f"{name} ({kind})"] = planned, schedule
         calls = [self.call(name, *each) for name, each in self.planned.items()]
-        return RepeatedCalls(calls, lambda call, name: replace(call, name=name))
+        return RepeatedCalls(self.subject.calls, calls, lambda call, name: replace(call, name=name))
 
     def _cases_of_kind(
         self, kind: Literal["finite", "periodic"]
@@ -268,7 +268,7 @@ def cancel(runs: ExecutorRuns) -> None:
         answer = _warm_answer(runs, replace(runs.slow(), name="cancelled", limit_s=SHORT_S, most_s=LATE_S))
         if answer.ending == "hung":
             raise Failed(f"still running {LATE_S:g} s after a limit of {SHORT_S:g} s; ask context.out_of_time()")
-        if answer.ending in ("crashed", "died"):
+        if answer.ending in BROKEN:
             raise Failed(f"{answer.ending} at its limit: {answer.reason}; raise DeadlineReached")
         if answer.late_s(SHORT_S + starting) == 0:
             break
@@ -281,7 +281,7 @@ def _warm_answer(runs: ExecutorRuns, call: Call) -> Answer:
     """A run with a limit, after one without in the same process: imports are nobody's delay."""
     assert runs.repeated_calls
     warm = runs.call("warm", *next(iter(runs.planned.values())))
-    return answers([warm, call])[call.name]
+    return runs.subject.calls.more([warm, call])[call.name]
 
 
 def dead_worker(runs: ExecutorRuns) -> None:
@@ -298,7 +298,7 @@ def dead_worker(runs: ExecutorRuns) -> None:
         raise Failed(f"a worker was killed, it still waited {LATE_S:g} s later")
     if answer.ending == "returned":
         raise Failed("a worker was killed, it returned a trace as if nothing had happened")
-    if answer.ending in ("crashed", "died"):
+    if answer.ending in BROKEN:
         raise Failed(f"a worker was killed, it {answer.ending}: {answer.reason}; raise PipebenchError")
     left_nothing([answer])
 

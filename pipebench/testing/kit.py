@@ -15,13 +15,14 @@ from pipebench.testing import cases
 from pipebench.testing.calls import Call
 from pipebench.testing.descriptions import discovery, metadata
 from pipebench.testing.executors import executor_checks
+from pipebench.testing.needs import call_needs
 from pipebench.testing.planners.behaviour import calls, counters, deadline, determinism, options, silence, state
 from pipebench.testing.planners.effort import clocks, files, memo, offload
 from pipebench.testing.planners.honesty import capabilities, case, claims, infeasible, memory_edge, pins
 from pipebench.testing.planners.optimality import optimality
 from pipebench.testing.planners.questions import Interview
 from pipebench.testing.schedulers import scheduler_checks
-from pipebench.testing.sessions import RepeatedCalls, breakdown
+from pipebench.testing.sessions import RepeatedCalls, Slow, breakdown
 from pipebench.testing.sources import format_checks, model_checks, profiler_checks
 from pipebench.testing.targets import CheckTarget, check_targets
 from pipebench.testing.verdicts import Check, CheckOutcome, ConformanceReport, Failed, first_failure, outcome_of
@@ -30,7 +31,7 @@ from pipebench.testing.verdicts import Check, CheckOutcome, ConformanceReport, F
 def artefact_checks(host: Host, subject: CheckTarget) -> Iterator[tuple[str, Callable[[], None]]]:
     """Claims, cells, and a judge that gives one finding for each claim even without results."""
     call = Call(name="artefact", slot="artefacts", component=subject.label)
-    asked = RepeatedCalls([call], lambda given, name: replace(given, name=name))
+    asked = RepeatedCalls(subject.calls, [call], lambda given, name: replace(given, name=name))
     yield "judge", partial(_claims_judged, asked)
     yield "cells", partial(_cells_can_run, host, asked)
     yield "determinism", asked.determinism
@@ -107,10 +108,14 @@ def checks(host: Host, target: str) -> list[tuple[Check, str | None]]:
     Nothing of the plugin runs before a check does. Raises PipebenchError as `check_targets` does, and for a waiver
     of a check that there is not.
     """
+    return _listed(check_targets(host, target), host)
+
+
+def _listed(targets: Sequence[CheckTarget], host: Host) -> list[tuple[Check, str | None]]:
     found: list[tuple[Check, str | None]] = []
     waived: set[tuple[str, str]] = set()
     names: set[tuple[str, str]] = set()
-    for subject in check_targets(host, target):
+    for subject in targets:
         mine = slot_checks(host, subject)
         # A name may stand in several slots, a waiver is of those that have the check.
         names |= {(subject.label, check.name) for check in mine}
@@ -122,17 +127,27 @@ def checks(host: Host, target: str) -> list[tuple[Check, str | None]]:
 
 
 def check_plugin(
-    host: Host, target: str, told: Callable[[CheckOutcome], None] | None = None, only: Sequence[str] = ()
+    host: Host,
+    target: str,
+    told: Callable[[CheckOutcome], None] | None = None,
+    only: Sequence[str] = (),
+    slow: Slow | None = None,
 ) -> ConformanceReport:
-    """Run all checks, or `only` those of these names; `told` hears of each outcome as it is known.
+    """Run all checks, or `only` those of these names, with the calls that they need.
 
+    told: hears of each outcome as it is known. slow: of a call that takes long, on another thread.
     Raises PipebenchError as `checks` does, and for a name that no check has.
     """
-    listed = checks(host, target)
+    targets = check_targets(host, target)
+    listed = _listed(targets, host)
     names = {check.name for check, _ in listed}
     for name in only:
         if name not in names:
             raise unknown("check", name, names)
+    for subject in targets:
+        subject.calls.slow = slow
+        for name in only:
+            subject.calls.need(call_needs(subject, name))
     outcomes: list[CheckOutcome] = []
     for check, waived in listed:
         if not only or check.name in only:
@@ -144,7 +159,16 @@ def check_plugin(
 
 def slot_checks(host: Host, subject: CheckTarget) -> list[Check]:
     """The checks of one component."""
-    return [Check(name, subject.slot.removesuffix("s"), subject.label, work) for name, work in _of(host, subject)]
+    return [
+        Check(
+            name,
+            subject.slot.removesuffix("s"),
+            subject.label,
+            work,
+            partial(subject.calls.lack, call_needs(subject, name)),
+        )
+        for name, work in _of(host, subject)
+    ]
 
 
 def _of(host: Host, subject: CheckTarget) -> Iterator[tuple[str, Callable[[], None]]]:

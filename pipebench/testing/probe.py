@@ -28,7 +28,7 @@ from pipebench.bench.searches.isolation.child import Channel
 from pipebench.bench.searches.timing import CompilationWatch
 from pipebench.bench.services import HostServices
 from pipebench.domain.artefact import Cell, Claim, Figure
-from pipebench.domain.errors import InfeasibleProblem, PipebenchError, UnsupportedProblem
+from pipebench.domain.errors import InfeasibleProblem, PipebenchError, PluginFailed, UnsupportedProblem
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
 from pipebench.domain.value import Value
@@ -242,7 +242,8 @@ def _answer(host: Host, call: Call, folder: str, originals: Originals, reach: Re
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a stranger's import may raise anything
-        return Answer(name=call.name, ending="crashed", reason=f"it cannot be loaded: {_text(error)}")
+        return Answer(name=call.name, ending="not loaded", reason=_text(error))
+    given = _inputs(call)
     undeclared: list[tuple[str, str]] = []
     services = HostServices(host, seed=call.seed, undeclared=undeclared)
     limit_s = None if call.limit_s is None else time.monotonic() + call.limit_s
@@ -250,20 +251,21 @@ def _answer(host: Host, call: Call, folder: str, originals: Originals, reach: Re
     context = services.call_context(component, options)
     context.request = _request(call)
     ending: Ending = "returned"
-    reason, returned = "", None
+    reason, advised, returned = "", False, None
     with chdir(folder), CompilationWatch() as compilation, observe(call.kill_worker) as seen:
         try:
             with reach.watched():
                 returned = work(*_arguments(call, context))
         except BaseException as error:  # a component may raise anything, SystemExit included
-            ending, reason = _ending(error), _text(error)
+            ending, reason, advised = _ending(error), _text(error), _is_advised(error)
     told: dict[str, Any] = {}
     if ending == "returned":
         try:
             told = _answer_fields(services, component, call, returned)
         except PipebenchError as error:
-            ending = _ending(error) if call.slot == "planners" else "crashed"
-            reason = f"{call.slot.removesuffix('s')} {call.component}: {error}"
+            wrong = call.slot != "planners" or isinstance(error, PluginFailed)
+            ending = "unusable" if wrong else _ending(error)
+            reason, advised = _text(error), _is_advised(error)
     try:
         told["counters"] = exact_counters(call.component, context.counters)
     except PipebenchError as error:
@@ -272,6 +274,7 @@ def _answer(host: Host, call: Call, folder: str, originals: Originals, reach: Re
         name=call.name,
         ending=ending,
         reason=reason,
+        advised=advised,
         wall_s=seen.wall_s,
         cpu_s=seen.cpu_s,
         compile_s=compilation.seconds,
@@ -281,7 +284,7 @@ def _answer(host: Host, call: Call, folder: str, originals: Originals, reach: Re
         reached=reach.reached(),
         unreaped=seen.unreaped,
         printed=seen.printed,
-        left=seen.left + _changed_inputs(call),
+        left=seen.left + _changes(given, _inputs(call)),
         workers=seen.workers,
         undeclared=tuple(sorted({name for caller, name in undeclared if caller == component.name})),
         **told,
@@ -344,17 +347,32 @@ def _plan_fields(
     services.deadline_s = None
     name = component.default_scheduler.get(problem.regime.mode, "")
     if not name:
-        raise PipebenchError(f"it names no scheduler for {problem.regime.mode} and returned no schedule")
+        raise PluginFailed(f"it names no scheduler for {problem.regime.mode} and returned no schedule")
     return {"result": bare, "schedule": services.schedule(name, problem, result.plan)}
 
 
-def _changed_inputs(call: Call) -> tuple[str, ...]:
-    """Whether the component changed what it was given: values are frozen, mappings inside them are not."""
-    given = call.problem
-    if given is None:
-        return ()
-    same = msgspec.msgpack.decode(msgspec.msgpack.encode(given), type=Problem).problem_id
-    return () if same == given.problem_id else ("its problem was changed",)
+CHANGED = "its problem was changed"
+INPUTS = ("problem", "plan", "schedule", "graph")
+
+
+def _inputs(call: Call) -> dict[str, bytes | None]:
+    """What the component is given, by its name; None where it can no longer be written."""
+    found: dict[str, bytes | None] = {}
+    for name in INPUTS:
+        try:
+            found[name] = msgspec.msgpack.encode(getattr(call, name))
+        except Exception:  # values are frozen, whoever forces them may have put in anything
+            found[name] = None
+    return found
+
+
+def _changes(before: dict[str, bytes | None], after: dict[str, bytes | None]) -> tuple[str, ...]:
+    """What the component changed of what it was given."""
+    return tuple(f"its {name} was changed" for name in INPUTS if before[name] != after[name])
+
+
+def _is_advised(error: BaseException) -> bool:
+    return isinstance(error, PipebenchError) and error.hint is not None
 
 
 def _ending(error: BaseException) -> Ending:
@@ -362,6 +380,7 @@ def _ending(error: BaseException) -> Ending:
         (InfeasibleProblem, "infeasible"),
         (UnsupportedProblem, "unsupported"),
         (DeadlineReached, "deadline"),
+        (PluginFailed, "crashed"),
         (PipebenchError, "refused"),
     )
     return next((ending for kind, ending in kinds if isinstance(error, kind)), "crashed")

@@ -26,7 +26,9 @@ def scheduler_checks(host: Host, subject: CheckTarget) -> Iterator[tuple[str, Ca
     abilities = subject.component.capabilities
     mode: RegimeMode = "async" if abilities.produces == "periodic" else "sync"
     planned = _plans(abilities, mode)
-    asked = RepeatedCalls([_call(subject.label, name, each) for name, each in planned.items()], _rename_call)
+    asked = RepeatedCalls(
+        subject.calls, [_call(subject.label, name, each) for name, each in planned.items()], _rename_call
+    )
     for name, each in planned.items():
         yield f"validity-{name}", partial(_valid, asked, name, each)
     yield "capabilities", partial(_capable, asked, planned, abilities)

@@ -1,12 +1,17 @@
 """The parent's side: calls of a component in two child processes, and what holds for every slot."""
 
+import re
 import signal
+import sysconfig
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import msgspec
 
+import pipebench
 from pipebench.bench.machine.memory_limit import SEARCH_MEMORY_BYTES
 from pipebench.bench.searches.isolation.child import Errand
 from pipebench.bench.searches.isolation.client import (
@@ -18,24 +23,17 @@ from pipebench.bench.searches.isolation.conversation import ChildExit
 from pipebench.bench.searches.isolation.wire import BrokenWire
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.value import digest
-from pipebench.testing.calls import LONG_S, Answer, Call
+from pipebench.system.endings import exit_text
+from pipebench.testing.calls import LONG_S, Answer, Call, Ending
 from pipebench.testing.probe import SAMPLE, WORK, PackageFile
-from pipebench.testing.verdicts import first_failure
+from pipebench.testing.verdicts import Waived, first_failure
 
-
-def answers(calls: Sequence[Call]) -> dict[str, Answer]:
-    """The answer to each call by its name. A call that ends its process costs only itself."""
-    found: dict[str, Answer] = {}
-    left = list(calls)
-    while left:
-        ended = _run(left)
-        got = _decode_answers(ended)
-        found |= {answer.name: answer for answer in got}
-        left = left[len(got) :]
-        if left:
-            found[left[0].name] = _lost_answer(left[0], ended)
-            left = left[1:]
-    return found
+SLOW_S = 5.0
+"""A call that takes longer is told of."""
+FATAL, MODULES = "Fatal Python error:", "Extension modules:"
+FRAME = re.compile(r'  File "(?P<file>.+)", line (?P<line>\d+) in (?P<function>.+)')
+"""What faulthandler prints when a signal ends the process."""
+SUITE, STDLIB = str(Path(pipebench.__file__).parent), sysconfig.get_path("stdlib")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +52,80 @@ class Session:
         return self.cpu_s - self.answers[-1].spent_s if self.answers else 0.0
 
 
-def session(calls: Sequence[Call]) -> Session:
-    """Make calls in one process of their own."""
-    ended = _run(calls)
-    return Session(tuple(_decode_answers(ended)), ended.cpu_s)
+Slow = Callable[[str], None]
+"""Told in words of a call that takes long."""
 
 
-def _run(calls: Sequence[Call]) -> ChildExit:
+class ComponentCalls:
+    """The calls of one component. After one that does not end, or cannot be loaded, none is made.
+
+    slow: told which call it is that takes longer than SLOW_S.
+    """
+
+    def __init__(self) -> None:
+        self.slow: Slow | None = None
+        self._stopped = ""
+        self._left_out: set[str] = set()
+        self._needs: list[frozenset[str] | None] = []
+
+    def need(self, names: frozenset[str] | None) -> None:
+        """From now on make only calls of these names, of names that were needed before, or all (None)."""
+        self._needs.append(names)
+
+    def needed(self, calls: Sequence[Call]) -> list[Call]:
+        """Those of the calls that some check needs."""
+        every = not self._needs or None in self._needs
+        return [call for call in calls if every or any(call.name in names for names in self._needs if names)]
+
+    def lack(self, names: frozenset[str] | None) -> str:
+        """Why a call of these names, or any (None), was not made; empty where none lacks."""
+        lacking = self._left_out if names is None else self._left_out & names
+        return _not_asked(self._stopped) if lacking else ""
+
+    def answers(self, calls: Sequence[Call]) -> dict[str, Answer]:
+        """The answer to each call by its name. A call that ends its process costs only itself."""
+        found: dict[str, Answer] = {}
+        left = list(calls)
+        while left and not self._stopped:
+            ended = _run(left, self.slow)
+            for call, answer in zip(left, _decode_answers(ended), strict=False):
+                found[call.name] = answer
+                if answer.ending == "not loaded":
+                    self._stopped = "it cannot be loaded"
+                    break
+            else:
+                if len(ended.messages) < len(left):
+                    lost = left[len(ended.messages)]
+                    found[lost.name] = _lost_answer(lost, ended)
+                    if found[lost.name].ending == "hung" and lost.ends_by_itself:
+                        self._stopped = "an earlier call did not end"
+            left = [call for call in left if call.name not in found]
+        self._left_out |= {call.name for call in left}
+        return found | {
+            call.name: Answer(name=call.name, ending="not asked", reason=self._stopped) for call in left
+        }
+
+    def more(self, calls: Sequence[Call]) -> dict[str, Answer]:
+        """Answers to calls of one check alone. Raises Waived where none is made any more."""
+        self._go_on()
+        return self.answers(calls)
+
+    def session(self, calls: Sequence[Call]) -> Session:
+        """Make calls in one process of their own. Raises Waived where none is made any more."""
+        self._go_on()
+        ended = _run(calls, self.slow)
+        return Session(tuple(_decode_answers(ended)), ended.cpu_s)
+
+    def _go_on(self) -> None:
+        if self._stopped:
+            raise Waived(_not_asked(self._stopped))
+
+
+def _not_asked(why: str) -> str:
+    return f"not asked: {why}"
+
+
+def _run(calls: Sequence[Call], slow: Slow | None) -> ChildExit:
     errand = Errand(
         work=WORK,
         given=msgspec.msgpack.encode(calls),
@@ -69,7 +134,43 @@ def _run(calls: Sequence[Call]) -> ChildExit:
         memory_bytes=SEARCH_MEMORY_BYTES,
         network=True,
     )
-    return isolation().run(errand, sum(call.most_s for call in calls), owner=calls[0].owner)
+    limit_s = sum(call.most_s for call in calls)
+    if slow is None:
+        return isolation().run(errand, limit_s, owner=calls[0].owner)
+    watch = _SlowWatch(calls, slow)
+    try:
+        return isolation().run(errand, limit_s, owner=calls[0].owner, heard=watch.answered)
+    finally:
+        watch.end()
+
+
+class _SlowWatch:
+    """Says which of the calls of a process runs, where it takes longer than SLOW_S."""
+
+    def __init__(self, calls: Sequence[Call], slow: Slow) -> None:
+        self._left, self._slow = iter(calls), slow
+        self._timer: threading.Timer | None = None
+        self._next()
+
+    def answered(self, message: bytes) -> None:
+        """The call that ran has ended, the next one runs."""
+        del message
+        self.end()
+        self._next()
+
+    def end(self) -> None:
+        """No call runs."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer.join()
+
+    def _next(self) -> None:
+        call = next(self._left, None)
+        if call is not None:
+            words = f"{call.component}: {call.name}: no answer for {SLOW_S:g} s, ended after {call.most_s:g} s"
+            self._timer = threading.Timer(SLOW_S, self._slow, [words])
+            self._timer.daemon = True
+            self._timer.start()
 
 
 def package_file(named: str) -> PackageFile:
@@ -83,7 +184,7 @@ def package_file(named: str) -> PackageFile:
     )
     ended = isolation().run(errand, LONG_S)
     if not ended.messages:
-        return PackageFile(missing=f"its process ended with {_code(ended.code)}")
+        return PackageFile(missing=f"its process {exit_text(ended.code)}")
     return msgspec.msgpack.decode(ended.messages[0], type=PackageFile)
 
 
@@ -98,17 +199,27 @@ def _lost_answer(call: Call, ended: ChildExit) -> Answer:
     """The answer to the call that its process did not survive."""
     if ended.stopped or ended.code == -signal.SIGALRM:
         return Answer(name=call.name, ending="hung", reason=f"no answer within {call.most_s:g} s")
-    last = [line for line in ended.output.strip().splitlines() if line.strip()]
-    how = f"its process ended with {_code(ended.code)}"
-    return Answer(name=call.name, ending="died", reason=f"{how}: {last[-1][:200]}" if last else how)
+    how, last = f"its process {exit_text(ended.code)}", last_words(ended.output)
+    return Answer(name=call.name, ending="died", reason=f"{how}: {last}" if last else how)
 
 
-def _code(code: int) -> str:
-    known = -code in set(signal.Signals)
-    return signal.Signals(-code).name if code < 0 and known else f"exit code {code}"
+def last_words(output: str) -> str:
+    """The last line that a process printed; after a signal the first line of code that is not the suite's."""
+    frames = [found for found in map(FRAME.fullmatch, output.splitlines()) if found is not None]
+    theirs = [frame for frame in frames if not frame["file"].startswith((SUITE, "<"))]
+    own = [frame for frame in theirs if not _of_python(frame["file"])]
+    if FATAL in output and theirs:
+        frame = (own or theirs)[0]
+        return f"in {frame['function']}, {frame['file']} line {frame['line']}"
+    lines = [line.strip() for line in output.splitlines() if line.strip() and not line.startswith(MODULES)]
+    return lines[-1][:200] if lines else ""
 
 
-BROKEN = ("crashed", "hung", "died")
+def _of_python(file: str) -> bool:
+    return file.startswith(STDLIB) and "site-packages" not in file
+
+
+BROKEN: tuple[Ending, ...] = ("unusable", "crashed", "hung", "died", "not loaded")
 
 
 class RepeatedCalls:
@@ -117,18 +228,18 @@ class RepeatedCalls:
     The first call is made again at the end, and all are made in a second process in the same order.
     """
 
-    def __init__(self, calls: Sequence[Call], again: Callable[[Call, str], Call]) -> None:
-        self._calls, self._again = list(calls), again
+    def __init__(self, made: ComponentCalls, calls: Sequence[Call], again: Callable[[Call, str], Call]) -> None:
+        self._made, self._calls, self._again = made, list(calls), again
 
     @cached_property
     def first(self) -> dict[str, Answer]:
         """Answers by the names of the calls; "again" for the first call made twice."""
-        return answers([*self._calls, self._again(self._calls[0], "again")])
+        return self._made.answers(self._made.needed([*self._calls, self._again(self._calls[0], "again")]))
 
     @cached_property
     def second(self) -> dict[str, Answer]:
         """Answers of the other process."""
-        return answers(self._calls)
+        return self._made.answers(self._made.needed(self._calls))
 
     def everything(self) -> Iterator[Answer]:
         """All answers of both processes."""
@@ -140,7 +251,7 @@ class RepeatedCalls:
 
         def wrong() -> Iterator[str | None]:
             for name, other in self.second.items():
-                if answer_digest(self.first[name]) != answer_digest(other):
+                if differ(self.first[name], other):
                     yield f"{name}: two processes with the same seed get different results"
 
         first_failure(wrong())
@@ -149,8 +260,8 @@ class RepeatedCalls:
         """Earlier calls do not matter, and a call leaves everything as it was."""
         left_nothing(self.everything())
         first = self._calls[0].name
-        fresh = answer_digest(self.first[first]) == answer_digest(self.second[first])
-        changed = fresh and answer_digest(self.first[first]) != answer_digest(self.first["again"])
+        fresh = not differ(self.first[first], self.second[first])
+        changed = fresh and differ(self.first[first], self.first["again"])
         first_failure([f"{first}: the answer changes after other calls in the same process"] if changed else [])
 
     def call_declarations(self) -> None:
@@ -160,6 +271,11 @@ class RepeatedCalls:
     def silence(self) -> None:
         """Nothing reaches standard output."""
         printed_nothing(self.everything())
+
+
+def differ(one: Answer, other: Answer) -> bool:
+    """Whether two answers to a call hold different things; one that was not asked for holds nothing."""
+    return "not asked" not in (one.ending, other.ending) and answer_digest(one) != answer_digest(other)
 
 
 def answer_digest(answer: Answer) -> str:

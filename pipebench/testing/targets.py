@@ -1,6 +1,6 @@
 """What is checked: the components behind a name, a distribution or a file, and what its author waives."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint
 
 from packaging.utils import canonicalize_name
@@ -11,6 +11,7 @@ from pipebench.hooks.descriptors import SLOTS, Component
 from pipebench.hooks.discovery import Provider, installed_entry_points, provider_of
 from pipebench.hooks.manager import Host, Registration
 from pipebench.hooks.syntax import parse_reference
+from pipebench.testing.sessions import ComponentCalls
 
 WAIVED = "PIPEBENCH_WAIVED"
 
@@ -19,7 +20,7 @@ WAIVED = "PIPEBENCH_WAIVED"
 class CheckTarget:
     """One component under check. waived: "name of a check" to the author's reason.
 
-    point: None for a file and a program.
+    point: None for a file and a program. calls: what it is asked.
     """
 
     slot: str
@@ -28,6 +29,7 @@ class CheckTarget:
     provider: Provider
     waived: dict[str, str]
     point: EntryPoint | None = None
+    calls: ComponentCalls = field(default_factory=ComponentCalls)
 
 
 def check_targets(host: Host, target: str) -> list[CheckTarget]:

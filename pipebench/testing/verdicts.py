@@ -19,12 +19,16 @@ class Waived(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing asked of one component. name: the fault that it finds. run raises Failed or Waived."""
+    """One thing asked of one component. name: the fault that it finds. run raises Failed or Waived.
+
+    lack: afterwards, why a call that it needs was not made; empty where none lacks.
+    """
 
     name: str
     slot: str
     component: str
     run: Callable[[], None]
+    lack: Callable[[], str]
 
     def __str__(self) -> str:
         return f"{self.component}:{self.name}"
@@ -65,8 +69,10 @@ def outcome_of(check: Check, waived: str | None = None) -> CheckOutcome:
         if waived is not None:
             raise Waived(f"by its author: {waived}")
         check.run()
+        if lacking := check.lack():
+            raise Waived(lacking)
     except Waived as waiver:
-        status, reason = "waived", str(waiver)
+        status, reason = "waived", (check.lack() if waived is None else "") or str(waiver)
     except Failed as failure:
         status, reason = "failed", str(failure)
     return CheckOutcome(check=check.name, slot=check.slot, component=check.component, status=status, reason=reason)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import shlex
 import sys
 import time
@@ -208,7 +209,12 @@ STAGE = {"operators": ["op0"], "devices": [0], "micro_batch": "8"}
         (result_with(notices="one"), "at $.content.notices: Expected `array`, got `str`"),
         (result_with(schedule={"type": "finite"}), "at $.content.schedule: Object missing required field `lanes`"),
         (result_with(claim=1), "at $.content: Object contains unknown field `claim`"),
-        (b"", "it is empty (write a document of kind result to stdout)"),
+        (b"", "it is empty (write a document of kind result to standard output)"),
+        (
+            b"this is rubbish that\x1b[31m goes on for longer than that\n",
+            "not valid JSON: JSON is malformed: invalid character (byte 4); it begins with "
+            "'this is rubbish that\\x1b[31m goes on for lo' (write a document of kind result to standard output)",
+        ),
         (encode("problem", PROBLEM), "holds a problem, not a plan (write one of result, bare-plan, plan)"),
     ],
 )
@@ -264,10 +270,55 @@ def test_the_problem_of_a_program_is_the_whole_problem(tmp_path: Path) -> None:
     assert kept.read_bytes() == encode("problem", problem)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits another process")
+def failing(source: str, folder: Path, name: str = "failing") -> str:
+    """The error of a program with that source."""
+    file = folder / name
+    file.write_text(source)
+    file.chmod(0o755)
+    with pytest.raises(PipebenchError) as caught:
+        run_program(str(file), PROBLEM, Context(options=None))
+    return str(caught.value).removeprefix(f"cmd:{file}").removeprefix(f"output of cmd:{file}")
+
+
 def test_output_without_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(program, "MOST_WRITTEN_BYTES", 2**20)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
     began = time.monotonic()
-    with pytest.raises(PipebenchError, match="it wrote a file of more than 1048576 bytes"):
+    with pytest.raises(PipebenchError, match="wrote a file of more than 1048576 bytes"):
         run_program("yes", PROBLEM, Context(options=None, deadline_s=began + 60))
     assert time.monotonic() - began < 50
+    assert resource.getrlimit(resource.RLIMIT_FSIZE) == before
+
+
+def test_a_script_whose_command_wrote_too_much_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program, "MOST_WRITTEN_BYTES", 2**20)
+    source = "#!/bin/sh\nhead -c 2000000 /dev/zero; echo wrote all >&2; exit 3\n"
+    assert failing(source, tmp_path) == " wrote a file of more than 1048576 bytes (write less)"
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        (
+            "#!/no/such/interpreter -x\n",
+            ": its first line names an interpreter that is not there: '/no/such/interpreter' "
+            "(name one that is there behind #!)",
+        ),
+        (
+            "#!/bin/sh\r\n",
+            ": its first line names an interpreter that is not there: '/bin/sh\\r' "
+            "(name one that is there behind #!)",
+        ),
+        (
+            "echo hi\n",
+            ": it is neither a program of this machine nor a script that names its interpreter "
+            "(put #!/bin/sh, or what else runs it, in its first line)",
+        ),
+        ("#!/bin/sh\nexit 3\n", " ended with exit code 3: it says nothing on standard error"),
+        ("#!/bin/sh\necho no >&2; exit 3\n", " ended with exit code 3: no"),
+        ("#!/bin/sh\nkill -9 $$\n", " was killed by SIGKILL: it says nothing on standard error"),
+        ("#!/bin/sh\nhead -c 70000000 /dev/zero\n", ": 70.0 MB, at most 67.1 MB are read"),
+    ],
+)
+def test_how_a_program_failed_is_said_with_what_to_do(source: str, told: str, tmp_path: Path) -> None:
+    assert failing(source, tmp_path) == told

@@ -41,7 +41,7 @@ def pipebench_profilers():
 
 @hookimpl
 def pipebench_models():
-    for fault in ("graph", "determinism"):
+    for fault in ("graph", "determinism", "pieces"):
         yield named(Model, fault)
 
 @hookimpl
@@ -58,6 +58,8 @@ WORK = '''
 import multiprocessing
 import random
 import time
+
+import msgspec
 
 from msgspec.structs import replace
 
@@ -227,6 +229,24 @@ def profiler_unknown_kind(graph, context):
 
 def profiler_determinism(graph, context):
     return measured(graph, context, seconds=random.random())
+
+def model_pieces(context):
+    from pipebench.testing.sources import layers
+    one, other = layers(), layers()
+    renamed = {operator.name: f"{operator.name}-too" for operator in other.operators} | {"input": "input-too"}
+    def again(name):
+        return renamed.get(name, name)
+    more = tuple(
+        msgspec.structs.replace(
+            operator, name=again(operator.name), inputs=tuple(map(again, operator.inputs)), parameters=(), axes={}
+        )
+        for operator in other.operators
+    )
+    tensors = tuple(
+        msgspec.structs.replace(each, name=again(each.name), producer=each.producer and again(each.producer))
+        for each in other.tensors
+    )
+    return msgspec.structs.replace(one, operators=one.operators + more, tensors=one.tensors + tensors)
 
 def model_graph(context):
     return OperatorGraph(name="m", operators=(Operator(name="a", kind="x"), Operator(name="b", kind="x")))

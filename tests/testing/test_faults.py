@@ -63,6 +63,7 @@ OTHERS = {
     "profiler-unknown-kind": {"unknown-kind"},
     "profiler-determinism": {"determinism"},
     "model-graph": {"graph"},
+    "model-pieces": {"graph"},
     "model-determinism": {"determinism"},
     "format-suffixes": {"metadata"},
     "format-garbage": {"garbage"},

@@ -14,7 +14,6 @@ from pipebench.bench.searches.isolation.child import Channel, Errand
 from pipebench.bench.searches.isolation.client import (
     child_environment,
     errand_folder,
-    exit_text,
     isolation,
     server_of_its_own,
 )
@@ -24,6 +23,7 @@ from pipebench.domain.errors import PipebenchError
 from pipebench.domain.value import Value
 from pipebench.hooks.discovery import first_line
 from pipebench.hooks.manager import Host
+from pipebench.system.endings import exit_text
 
 WORK = f"{__name__}:predict_errand"
 RUN_S = 60.0

@@ -15,7 +15,6 @@ from pipebench.bench.searches.isolation.child import Errand
 from pipebench.bench.searches.isolation.client import (
     child_environment,
     errand_folder,
-    exit_text,
     isolation,
 )
 from pipebench.bench.searches.isolation.conversation import ChildExit
@@ -31,6 +30,7 @@ from pipebench.hooks.calls import UndeclaredCall
 from pipebench.hooks.context import Context, DeadlineReached, LinkRequest, ProfileRequest
 from pipebench.hooks.descriptors import Component, Executor, Profiler, slot_of
 from pipebench.hooks.trust import UntrustedName
+from pipebench.system.endings import exit_text
 
 CALL_S, PROFILE_S = 300.0, 3600.0
 """Limits of a call whose context has no deadline: of any hook, and of a profiler, which may measure."""

@@ -17,7 +17,6 @@ from pipebench.bench.searches.isolation.child import Channel, Errand
 from pipebench.bench.searches.isolation.client import (
     child_environment,
     errand_folder,
-    exit_text,
     isolation,
     server_of_its_own,
 )
@@ -26,6 +25,7 @@ from pipebench.domain.errors import PipebenchError
 from pipebench.domain.tuning import Tuning
 from pipebench.domain.value import Value
 from pipebench.hooks.manager import Host
+from pipebench.system.endings import exit_text
 
 WORK = f"{__name__}:fit_errand"
 FOLD_S, FOLD_RUNS = 1800.0, 50

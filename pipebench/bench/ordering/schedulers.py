@@ -23,7 +23,6 @@ from pipebench.bench.searches.isolation.child import Errand
 from pipebench.bench.searches.isolation.client import (
     child_environment,
     errand_folder,
-    exit_text,
     isolation,
 )
 from pipebench.bench.searches.isolation.conversation import ChildExit, Handover
@@ -36,6 +35,7 @@ from pipebench.hooks.descriptors import Planner, Scheduler
 from pipebench.hooks.manager import Host
 from pipebench.hooks.placements import takes
 from pipebench.hooks.syntax import parse_reference
+from pipebench.system.endings import exit_text
 
 PRODUCED: dict[RegimeMode, str] = {"sync": "finite", "async": "periodic"}
 """What schedulers of a regime produce."""

@@ -16,9 +16,7 @@ from pipebench.bench.searches.isolation.child import Errand
 from pipebench.bench.searches.isolation.client import (
     child_environment,
     errand_folder,
-    exit_text,
     isolation,
-    signal_name,
 )
 from pipebench.bench.searches.isolation.conversation import ChildExit, Handover
 from pipebench.bench.searches.isolation.wire import BrokenWire
@@ -39,6 +37,7 @@ from pipebench.bench.services import HostServices
 from pipebench.documents.printable import one_line
 from pipebench.domain.result import PlanResult
 from pipebench.hooks.manager import Host
+from pipebench.system.endings import exit_text, signal_name
 
 PREPARE_S = 300.0
 """For importing a planner, compiling its kernels and running it on toy problems; not part of the limit."""
@@ -329,13 +328,14 @@ class _SearchesInChildren:
         return SearchReport(status="found", result=offered)
 
     def _report(self, ended: ChildExit, limit_s: float) -> SearchReport:
-        if ended.outliving:
-            what = "a process" if ended.outliving == 1 else f"{ended.outliving} processes"
-            return _crash(f"it left {what} running; a planner waits for all that it starts")
         try:
             reports = [msgspec.msgpack.decode(payload, type=SearchReport) for payload in ended.messages]
         except (BrokenWire, msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
             return _crash(f"its process sent what is no report: {error}")
+        late = len(reports) == 1 and reports[0].status == "timeout"
+        if ended.outliving and not late:  # what is killed at the deadline may take a while to end
+            what = "a process" if ended.outliving == 1 else f"{ended.outliving} processes"
+            return _crash(f"it left {what} running; a planner waits for all that it starts")
         if len(reports) == 1 and not ended.stopped:
             return reports[0]
         if len(reports) > 1:

@@ -1,6 +1,7 @@
 """A planner that is any program: cmd:./planner reads a problem document on stdin and writes a plan on stdout."""
 
 import contextlib
+import errno
 import os
 import resource
 import shlex
@@ -9,23 +10,36 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO
 
 from pipebench.documents.document import decode, encode, kind_of
-from pipebench.domain.errors import InfeasibleProblem, PipebenchError, UnsupportedProblem
+from pipebench.domain.errors import (
+    InfeasibleProblem,
+    InvalidValue,
+    PipebenchError,
+    PluginFailed,
+    UnsupportedProblem,
+)
 from pipebench.domain.limits import MOST_OUTPUT_BYTES, MOST_REASON_BYTES, MOST_WRITTEN_BYTES
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult, ProgramResult
 from pipebench.hooks.context import Context, DeadlineReached
 from pipebench.hooks.programs.program_call import program_environment, seconds_left
+from pipebench.system.endings import exit_text
 
 INFEASIBLE_EXIT, UNSUPPORTED_EXIT = 10, 11
 OUTPUT_KINDS = ("result", "bare-plan", "plan")
 """Kinds of documents that a program may write."""
+WRITE = "write a document of kind result to standard output"
+SHOWN_LETTERS = 40
+"""Of output that is no document."""
+LONGEST_FIRST_LINE = 256
+"""Bytes of a script in which the system looks for its interpreter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,15 +130,57 @@ def _start(
     program: Program, given: IO[bytes], output: IO[bytes], errors: IO[bytes], environment: dict[str, str]
 ) -> "subprocess.Popen[bytes]":
     try:
-        process = subprocess.Popen(
-            program.words, stdin=given, stdout=output, stderr=errors, env=environment, start_new_session=True
-        )
+        with _files_limited():
+            return subprocess.Popen(
+                program.words, stdin=given, stdout=output, stderr=errors, env=environment, start_new_session=True
+            )
     except OSError as error:
-        raise PipebenchError(f"cmd:{program.name}: {error.strerror or error}") from None
-    if sys.platform == "linux":  # elsewhere only a process limits itself
-        with contextlib.suppress(OSError, ValueError):
-            resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (MOST_WRITTEN_BYTES, MOST_WRITTEN_BYTES))
-    return process
+        raise _start_error(program, error) from None
+
+
+@contextlib.contextmanager
+def _files_limited() -> Iterator[None]:
+    """What is started inside ends when it writes a file of more than `_most_written_bytes`.
+
+    This process is limited for that moment, because a child inherits the limit and the cage lets no process limit
+    another. It writes no file meanwhile.
+    """
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (_most_written_bytes(), before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def _most_written_bytes() -> int:
+    """The suite's limit, or the lower one of this process."""
+    limits = [limit for limit in resource.getrlimit(resource.RLIMIT_FSIZE) if limit != resource.RLIM_INFINITY]
+    return min([MOST_WRITTEN_BYTES, *limits])
+
+
+def _start_error(program: Program, error: OSError) -> PipebenchError:
+    """Why the system does not run a program that is there."""
+    where = f"cmd:{program.name}"
+    if error.errno == errno.ENOEXEC:
+        what = "it is neither a program of this machine nor a script that names its interpreter"
+        return PluginFailed(f"{where}: {what}", "put #!/bin/sh, or what else runs it, in its first line")
+    interpreter = _interpreter(program.words[0])
+    if interpreter and error.errno == errno.ENOENT:
+        what = f"its first line names an interpreter that is not there: {interpreter!r}"
+        return PluginFailed(f"{where}: {what}", "name one that is there behind #!")
+    return PluginFailed(f"{where}: {error.strerror or error}")
+
+
+def _interpreter(program: str) -> str:
+    """What the first line of a script names behind #!, a carriage return included; empty for any other file."""
+    try:
+        with open(shutil.which(program) or program, "rb") as file:
+            mark, _, named = file.read(LONGEST_FIRST_LINE).partition(b"\n")[0].partition(b"#!")
+    except OSError:
+        return ""
+    words = [] if mark else named.decode(errors="replace").strip(" \t").split(" ")
+    return words[0].split("\t")[0] if words else ""
 
 
 def _why_not(program: str) -> str:
@@ -181,21 +237,27 @@ def _pass_on(errors: IO[bytes]) -> None:
 
 def _result(program: Program, code: int, output: IO[bytes], errors: IO[bytes]) -> ProgramResult:
     last = _tail(errors).decode(errors="replace").strip().splitlines()
-    reason = last[-1][:200] if last else f"exit code {code}"
-    if code == -signal.SIGXFSZ:
-        reason = f"it wrote a file of more than {MOST_WRITTEN_BYTES} bytes"
+    reason = last[-1][:200] if last else "it says nothing on standard error"
     if code == INFEASIBLE_EXIT:
         raise InfeasibleProblem(reason)
     if code == UNSUPPORTED_EXIT:
         raise UnsupportedProblem(reason)
+    size, limit = output.seek(0, os.SEEK_END), _most_written_bytes()
+    if code == -signal.SIGXFSZ or (code != 0 and size >= limit):
+        raise PluginFailed(f"cmd:{program.name} wrote a file of more than {limit} bytes", "write less")
     if code != 0:
-        raise PipebenchError(f"cmd:{program.name} failed with exit code {code}: {reason}")
+        failed = PluginFailed if code < 0 else PipebenchError
+        raise failed(f"cmd:{program.name} {exit_text(code)}: {reason}")
     source = f"output of cmd:{program.name}"
-    size = output.seek(0, os.SEEK_END)
     if size > MOST_OUTPUT_BYTES:
-        raise PipebenchError(f"{source}: {size} bytes, at most {MOST_OUTPUT_BYTES} are read")
+        raise PluginFailed(f"{source}: {size / 1e6:.1f} MB, at most {MOST_OUTPUT_BYTES / 1e6:.1f} MB are read")
     output.seek(0)
-    return _read(output.read(size), source)
+    try:
+        return _read(output.read(size), source)
+    except InvalidValue:
+        raise
+    except PipebenchError as error:
+        raise PluginFailed(error.message, error.hint) from None
 
 
 def _tail(stream: IO[bytes]) -> bytes:
@@ -205,8 +267,12 @@ def _tail(stream: IO[bytes]) -> bytes:
 
 def _read(output: bytes, source: str) -> ProgramResult:
     if not output.strip():
-        raise PipebenchError(f"{source}: it is empty", "write a document of kind result to stdout")
-    kind = kind_of(output, source)
+        raise PipebenchError(f"{source}: it is empty", WRITE)
+    try:
+        kind = kind_of(output, source)
+    except PipebenchError as error:
+        begins = output[: 4 * SHOWN_LETTERS].decode(errors="replace").strip()[:SHOWN_LETTERS]
+        raise PipebenchError(f"{error.message}; it begins with {begins!r}", error.hint or WRITE) from None
     if kind not in OUTPUT_KINDS:
         raise PipebenchError(f"{source}: holds a {kind}, not a plan", f"write one of {', '.join(OUTPUT_KINDS)}")
     value = decode(output, kind, source)

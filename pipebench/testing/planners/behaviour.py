@@ -7,8 +7,8 @@ from pipebench.testing import cases
 from pipebench.testing.calls import Answer
 from pipebench.testing.cases import PROBLEM_CASES
 from pipebench.testing.descriptions import changing_texts, check_option_docs, option_texts
-from pipebench.testing.planners.questions import AGAIN, FIRST, SHORT_S, Interview, Question
-from pipebench.testing.sessions import called_as_declared, left_nothing, printed_nothing, undeclared_call
+from pipebench.testing.planners.questions import AGAIN, DEADLINES, FIRST, SHORT_S, Interview, Question
+from pipebench.testing.sessions import BROKEN, called_as_declared, left_nothing, printed_nothing, undeclared_call
 from pipebench.testing.verdicts import Waived, first_failure
 
 
@@ -29,7 +29,7 @@ def options(interview: Interview) -> None:
 
     def wrong() -> Iterator[str | None]:
         for question, answer in interview.extra(asked):
-            if answer.ending in ("crashed", "died", "hung"):
+            if answer.ending in BROKEN:
                 yield f"{question.about}: {answer.ending}: {answer.reason}"
             elif answer.ending == "returned" and interview.verdict(question, answer).status == "invalid":
                 yield f"{question.about}: the plan is invalid"
@@ -46,7 +46,7 @@ def deadline(interview: Interview) -> None:
 
     A call that is late, but ends, is made again, twice at most: the machine may have been busy.
     """
-    asked = [(q, a) for q, a in interview.second if q.about.startswith("deadline")]
+    asked = [(q, a) for q, a in interview.second if q.about in DEADLINES]
     late = [q for q, a in asked if _late(q, a) and a.ending != "hung"]
     confirmed: list[tuple[Question, Answer]] = []
     for _ in range(CONFIRMED):
@@ -64,8 +64,9 @@ def deadline(interview: Interview) -> None:
         for question, answer in asked:
             if answer.ending == "infeasible":
                 yield f"{question.call.name}: says infeasible when its time is out; raise DeadlineReached"
-            if answer.ending in ("crashed", "died", "refused"):
-                yield f"{question.call.name}: {answer.ending}: {answer.reason}; raise DeadlineReached"
+            if answer.ending == "refused" or answer.ending in BROKEN:
+                remedy = "; raise DeadlineReached" if answer.ending == "refused" and not answer.advised else ""
+                yield f"{question.call.name}: {answer.ending}: {answer.reason}{remedy}"
 
     first_failure(wrong())
 
@@ -126,7 +127,8 @@ def state(interview: Interview) -> None:
             one = _answer(interview.first, FIRST, mode)
             other = _answer(interview.first, AGAIN, mode)
             fresh = _answer(interview.second, FIRST, mode)
-            if {"hung", "died"} & {one.ending, other.ending} or _answer_digest(one) != _answer_digest(fresh):
+            lost = {"hung", "died", "not asked"} & {one.ending, other.ending}
+            if lost or _answer_digest(one) != _answer_digest(fresh):
                 continue
             counted = one.counters != other.counters and one.counters == fresh.counters
             if _answer_digest(one) != _answer_digest(other) or counted:
@@ -148,7 +150,9 @@ def calls(interview: Interview) -> None:
 def _twice(interview: Interview) -> Iterator[tuple[Question, Answer, Answer]]:
     for question, answer in interview.second:
         if question.about in (FIRST, *PROBLEM_CASES):
-            yield question, _answer(interview.first, question.about, question.mode), answer
+            one = _answer(interview.first, question.about, question.mode)
+            if "not asked" not in (one.ending, answer.ending):
+                yield question, one, answer
 
 
 def _answer(answered: list[tuple[Question, Answer]], about: str, mode: str) -> Answer:

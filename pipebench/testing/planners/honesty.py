@@ -9,10 +9,10 @@ from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
 from pipebench.testing import cases
 from pipebench.testing.calls import Answer
-from pipebench.testing.planners.questions import AGAIN, FIRST, Interview, Question, refusal_of
+from pipebench.testing.planners.questions import AGAIN, EDGES, FIRST, Interview, Question, refusal_of
+from pipebench.testing.probe import CHANGED
+from pipebench.testing.sessions import BROKEN
 from pipebench.testing.verdicts import Waived, first_failure
-
-BROKEN = ("crashed", "hung", "died", "refused", "deadline")
 
 
 def case(interview: Interview, name: str) -> None:
@@ -39,7 +39,7 @@ def infeasible(interview: Interview) -> None:
 
 def memory_edge(interview: Interview) -> None:
     """A plan for devices that hold not a byte more than the plan before needs fits them, or there is none."""
-    edges = [(q, a) for q, a in interview.second if q.about in ("memory edge", "one byte less")]
+    edges = [(q, a) for q, a in interview.second if q.about in EDGES]
     if not edges:
         raise Waived("it has no valid plan of the chain to take the memory from")
     first_failure(_wrong(interview, question, answer) for question, answer in edges)
@@ -58,13 +58,14 @@ def _wrong(interview: Interview, question: Question, answer: Answer) -> str | No
     if verdict.status == "valid":
         return None
     told = f"{verdict.witness.rule}: {verdict.witness.message}" if verdict.witness else verdict.reason
-    return f"{question.call.name}: the plan is {verdict.status}: {told}"
+    changed = f"; {CHANGED}" if CHANGED in answer.left else ""
+    return f"{question.call.name}: the plan is {verdict.status}: {told}{changed}"
 
 
 def _breakdown(question: Question, answer: Answer) -> str | None:
-    if answer.ending not in BROKEN:
+    if answer.ending not in ("refused", "deadline", *BROKEN):
         return None
-    remedy = f"; {refusal_of(question.call)}" if answer.ending in ("crashed", "refused") else ""
+    remedy = f"; {refusal_of(question.call)}" if answer.ending == "refused" and not answer.advised else ""
     return f"{question.call.name}: {answer.ending}: {answer.reason}{remedy}"
 
 

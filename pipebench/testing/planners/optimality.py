@@ -12,7 +12,7 @@ from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem, RegimeMode
 from pipebench.simulation.metrics import metrics
 from pipebench.testing.calls import Answer
-from pipebench.testing.planners.questions import Interview, Question
+from pipebench.testing.planners.questions import EDGES, Interview, Question
 from pipebench.testing.verdicts import Waived, first_failure
 
 CONTIGUOUS = "contiguous, one micro-batch size, "
@@ -72,7 +72,7 @@ def _plans(problem: Problem) -> Iterator[Plan]:
 
 
 CLOSE = 1e-9
-ASKED = ("chain", "memory edge", "one byte less", "pin micro_batch")
+ASKED = ("chain", *EDGES, "pin micro_batch")
 
 
 def optimality(interview: Interview) -> None:

@@ -18,12 +18,13 @@ from pipebench.hooks.programs.program import INFEASIBLE_EXIT, UNSUPPORTED_EXIT
 from pipebench.hooks.syntax import parse_reference
 from pipebench.simulation.metrics import metrics
 from pipebench.testing import cases
-from pipebench.testing.calls import LONG_S, Answer, Call
+from pipebench.testing.calls import SMALL_S, Answer, Call
 from pipebench.testing.planners.repeats import LIMIT_S, Repeats
-from pipebench.testing.sessions import answers
 from pipebench.testing.targets import CheckTarget
 
 FIRST, AGAIN = "chain, first call", "chain, after other problems"
+EDGES = ("memory edge", "one byte less")
+DEADLINES = ("deadline passed", "deadline near")
 SHORT_S = 0.2
 LATE_S = 10.0
 """After which a call that ignores its deadline is killed."""
@@ -53,7 +54,9 @@ class Interview:
         self.modes = self.planner.capabilities.regimes
         self.services = HostServices(host)
         mode = self.modes[0]
-        self.repeats = Repeats(lambda name, given: self.question(mode, name, given, LIMIT_S).call, mode)
+        self.repeats = Repeats(
+            subject.calls.session, lambda name, given: self.question(mode, name, given, LIMIT_S).call, mode
+        )
 
     @cached_property
     def _owner(self) -> str:
@@ -83,7 +86,7 @@ class Interview:
             owner=self._owner,
             problem=problem,
             limit_s=limit_s,
-            most_s=LONG_S if limit_s is None else LATE_S,
+            most_s=SMALL_S if limit_s is None else LATE_S,
         )
         return Question(call, mode, about)
 
@@ -107,8 +110,8 @@ class Interview:
             for about, bytes_ in self._edges(mode).items():
                 asked.append(self.question(mode, about, cases.with_memory(cases.chain(mode), bytes_)))
         for mode in self.modes:
-            asked.append(self.question(mode, "deadline passed", cases.large(mode), 0.0))
-            asked.append(self.question(mode, "deadline near", cases.large(mode), SHORT_S))
+            for about, limit_s in zip(DEADLINES, (0.0, SHORT_S), strict=True):
+                asked.append(self.question(mode, about, cases.large(mode), limit_s))
         return self._answer(asked)
 
     def _edges(self, mode: RegimeMode) -> dict[str, int]:
@@ -118,16 +121,19 @@ class Interview:
                 verdict = self.verdict(question, answer)
                 peak = max(verdict.peak_bytes.values(), default=0)
                 if verdict.status == "valid" and peak > 1:
-                    return {"memory edge": peak, "one byte less": peak - 1}
+                    return dict(zip(EDGES, (peak, peak - 1), strict=True))
         return {}
 
     def _answer(self, asked: list[Question]) -> list[tuple[Question, Answer]]:
-        found = answers([question.call for question in asked])
-        return [(question, found[question.call.name]) for question in asked]
+        """Answers to those questions that a check needs."""
+        calls = self.subject.calls
+        found = calls.answers(calls.needed([question.call for question in asked]))
+        return [(question, found[question.call.name]) for question in asked if question.call.name in found]
 
     def extra(self, asked: list[Question]) -> list[tuple[Question, Answer]]:
-        """Answers to other questions, in a process of their own."""
-        return self._answer(asked)
+        """Answers to other questions, in a process of their own. Raises Waived where none is asked any more."""
+        found = self.subject.calls.more([question.call for question in asked])
+        return [(question, found[question.call.name]) for question in asked]
 
     @cached_property
     def plans(self) -> list[tuple[Question, Answer]]:

@@ -9,7 +9,7 @@ from typing import Literal
 from pipebench.domain.problem import Problem, RegimeMode
 from pipebench.testing import cases
 from pipebench.testing.calls import Answer, Call
-from pipebench.testing.sessions import session
+from pipebench.testing.sessions import Session
 
 LIMIT_S = 0.5
 """Deadline of a search whose cost is looked at."""
@@ -49,11 +49,16 @@ class Repeat:
 class Repeats:
     """Searches made again. Each trial has problems of its own, which differ a little by chance.
 
-    call: gives the call of a planner on a problem with a name.
+    session: makes calls in one process. call: gives the call of a planner on a problem with a name.
     """
 
-    def __init__(self, call: Callable[[str, Problem], Call], mode: RegimeMode) -> None:
-        self._call, self._mode = call, mode
+    def __init__(
+        self,
+        session: Callable[[Sequence[Call]], Session],
+        call: Callable[[str, Problem], Call],
+        mode: RegimeMode,
+    ) -> None:
+        self._session, self._call, self._mode = session, call, mode
 
     @cached_property
     def trials(self) -> list[Repeat]:
@@ -74,7 +79,7 @@ class Repeats:
 
     def _trial(self) -> Repeat:
         usual, problem = self._unseen(), self._unseen()
-        first = session(self._calls([usual, problem, problem]))
+        first = self._session(self._calls([usual, problem, problem]))
         if len(first.answers) < 3:
             return Repeat()  # it died or hung: the checks of deadlines and of answers say so
         first_s, again_s = map(_search_s, first.answers[1:])
@@ -85,7 +90,7 @@ class Repeats:
 
     def _where(self, problem: Problem) -> Memory:
         """In another process: the problem again after one that nobody has seen, and before one."""
-        answers = session(self._calls([self._unseen(), problem, self._unseen()])).answers
+        answers = self._session(self._calls([self._unseen(), problem, self._unseen()])).answers
         if len(answers) < 3 or _search_s(answers[2]) < LEAST_S:
             return "none"  # what was dear the first time was to load the planner
         return "elsewhere" if _is_cheap(_search_s(answers[1]), _search_s(answers[2])) else "process"

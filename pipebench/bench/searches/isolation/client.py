@@ -6,7 +6,6 @@ import atexit
 import contextlib
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -247,15 +246,3 @@ def errand_folder() -> str:
 def child_environment(declared: tuple[str, ...] = ()) -> dict[str, str]:
     """What a child sees of this process' variables, homes in its own folder."""
     return passed_environment(os.environ, str(isolation().folders.own), declared)
-
-
-def exit_text(code: int) -> str:
-    """How a process ended, in words."""
-    if code >= 0:
-        return f"ended with exit code {code}"
-    return f"was killed by {signal_name(-code)}"
-
-
-def signal_name(number: int) -> str:
-    """The name of a signal."""
-    return signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"

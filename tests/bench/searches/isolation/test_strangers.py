@@ -1,15 +1,21 @@
 """Whatever a planner does to its process, it costs its own row and leaves nothing running."""
 
+import sys
 import time
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from pipebench.bench.components import ready_planner
 from pipebench.bench.searches.isolated import SearchLimits, timed_search
 from pipebench.bench.searches.request import Searcher, SearchRequest
+from pipebench.bench.trials.trial import Trial, run_trial
+from pipebench.domain.limits import MOST_WRITTEN_BYTES
 from pipebench.hooks.syntax import parse_reference
+from tests.bench.ready import workload
 from tests.bench.searches.isolation.scripts import HONEST, HOST, PROBLEM, run
+from tests.builders import cluster
 
 MEGABYTE = 10**6
 
@@ -52,6 +58,44 @@ def test_a_planner_that_never_ends_is_killed_in_time(tmp_path: Path, body: str) 
     assert (row.status, row.reason) == ("timeout", "no plan within 0.3 s")
     assert time.monotonic() - began < 20  # toy problems take up to a second of CPU before
     assert len(row.output) <= 4096
+
+
+def test_what_still_runs_at_the_deadline_does_not_hide_it(tmp_path: Path) -> None:
+    source = """
+import subprocess
+from pipebench.hooks.context import DeadlineReached
+
+def plan(problem, context):
+    subprocess.Popen(["sleep", "20"])
+    raise DeadlineReached("no plan in time")
+"""
+    row = run(tmp_path, source, timeout_s=20.0).row
+    assert (row.status, row.reason) == ("timeout", "no plan within 20 s")
+
+
+WRITING = """#!{python}
+import json, sys
+names = [each["name"] for each in json.load(sys.stdin)["content"]["profile"]["graph"]["operators"]]
+with open("large", "wb") as file:
+    file.seek({size} - 1)
+    file.write(b"0")
+stage = {{"operators": names, "devices": [0], "micro_batch": 1}}
+print(json.dumps({{"pipebench": "bare-plan", "version": 1, "content": {{"stages": [stage]}}}}))
+"""
+
+
+@pytest.mark.parametrize(("more", "status"), [(0, "ok"), (1, "crashed")])
+def test_a_program_in_its_cage_writes_no_larger_file_than_the_limit(
+    tmp_path: Path, more: int, status: str
+) -> None:
+    file = tmp_path / "writing"
+    file.write_text(WRITING.format(python=sys.executable, size=MOST_WRITTEN_BYTES + more))
+    file.chmod(0o755)
+    ready = ready_planner(HOST, parse_reference(f"cmd:{file}"))
+    problem = replace(PROBLEM, cluster=cluster(2, memory=10**6))
+    row = run_trial(HOST, Trial(workload=workload(problem), regime="sync", planner=ready, timeout_s=20.0)).row
+    assert row.status == status, row.reason
+    assert ("File too large" in row.reason) == bool(more)
 
 
 SLOW_TO_FIT = """

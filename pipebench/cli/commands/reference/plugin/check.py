@@ -31,7 +31,7 @@ def command(name: str, only: tuple[str, ...], as_json: bool) -> int:
 
     host = open_host()
     show = None if as_json else _show
-    report = check_plugin(host, name, show, only)
+    report = check_plugin(host, name, show, only, _tell)
     show_new_warnings(host)
     if as_json:
         print_json({"target": name, "totals": _totals(report), "outcomes": report.outcomes})
@@ -40,6 +40,10 @@ def command(name: str, only: tuple[str, ...], as_json: bool) -> int:
     if report.count("waived") == len(report.outcomes):
         raise PipebenchError(f"{name}: no check ran", exit_code=ExitCode.NOTHING_RAN)
     return ExitCode.CONDITION_FAILED if report.count("failed") else ExitCode.OK
+
+
+def _tell(words: str) -> None:
+    say(words, err=True)
 
 
 def _show(outcome: "CheckOutcome") -> None:
