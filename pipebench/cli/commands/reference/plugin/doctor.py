@@ -32,7 +32,8 @@ def command(as_json: bool) -> int:
     else:
         for each in found:
             say(f"{each.plugin}: {each.what}\n    {each.remedy}")
-            say(f"{each.plugin}: {each.what}\n    {each.remedy}")
+            if each.author:
+                say(f"    as its author: {each.author}")
         for line in declared:
             say(f"declared by {line}")
         say(f"plugins run in child processes; {describe()}; CPU time by {witness()}")
