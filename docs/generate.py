@@ -10,6 +10,7 @@ from typing import Any, get_args
 import click
 import msgspec
 from columns_page import anchor, columns, section_link
+from hooks_head import head
 from planners_page import planners
 
 from pipebench.bench.accuracy.run import COLUMNS, COUNTS, FIGURES, OPTIONAL, REQUIRED, Run
@@ -59,6 +60,7 @@ def hooks() -> Iterator[str]:
     """Each hook with its signature, its descriptor, the call behind `load`; then the context."""
     stated = f"`PIPEBENCH_API = {API_VERSION}`"
     yield f"# Hooks\n\n{MADE}\n\nVersion {API_VERSION} of the API: the module of a plugin states {stated}."
+    yield from head()
     for slot, descriptor in SLOTS.items():
         hook = getattr(specs, f"pipebench_{slot}")
         yield f"## `{_signature(hook, f'pipebench_{slot}')}`"
@@ -276,12 +278,12 @@ bytes, the output included, is ended by SIGXFSZ; where it ignores that signal, a
 
 `pipebench plugin check 'cmd:./p --fast'` runs the [conformance kit](conformance.md) on a program.
 """
-DOCUMENTS = ("problem", "bare-plan", "plan", "result", "profile", "schedule")
+DOCUMENTS = ("problem", "bare-plan", "plan", "result", "profile", "schedule", "trace")
 """Kinds of documents whose every field the reference explains."""
 
 
 def documents() -> Iterator[str]:
-    """Every field of a problem with its profile and cluster, of a plan, of a result and of a schedule."""
+    """Every field of a problem with its profile and cluster, of a plan, a result, a schedule and a trace."""
     yield f"# Documents\n\n{MADE}"
     yield ENVELOPE
     lines = ["| kind | content |", "|---|---|"]

@@ -15,7 +15,7 @@ from pipebench.domain.profile import Profile
 from pipebench.domain.result import PlanResult
 from pipebench.domain.schedule import FiniteSchedule, PeriodicSchedule, Schedule
 from pipebench.domain.trace import Trace
-from pipebench.hooks.discovery import first_line
+from pipebench.hooks.discovery import cause, first_line
 
 T = TypeVar("T")
 
@@ -28,7 +28,7 @@ def call_plugin(who: str, work: Callable[[], T]) -> T:
     except (PipebenchError, MemoryError, KeyboardInterrupt):
         raise
     except BaseException as error:  # a plugin may raise anything, SystemExit included
-        raise PluginFailed(f"{who} failed: {type(error).__name__}: {first_line(error)}") from error
+        raise PluginFailed(f"{who} failed: {cause(error)}") from error
 
 
 def as_result(label: str, returned: object) -> PlanResult:

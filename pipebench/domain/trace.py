@@ -8,7 +8,12 @@ from pipebench.domain.value import Value, require
 
 
 class MemoryTimeline(Value, frozen=True, kw_only=True):
-    """Bytes in use on one device from each instant on; the last holds to the end."""
+    """Bytes in use on one device from each instant on; the last holds to the end.
+
+    device: its id.
+    time_ns: the instants.
+    bytes: in use from each instant on.
+    """
 
     device: int
     time_ns: tuple[int, ...]
@@ -29,10 +34,14 @@ class MemoryTimeline(Value, frozen=True, kw_only=True):
 class Trace(Value, frozen=True, kw_only=True):
     """Tasks and transfers with start and end, and the memory of each device, in ns and bytes.
 
+    origin: whether it was simulated or measured.
     lanes: device ids of each lane.
-    lane, stage, micro_batch, kinds, start_ns, end_ns: an entry for each task.
-    source, target (stages), tensor (position in the graph), message (micro-batch of the sender), transfer_kinds,
-    transfer_start_ns, transfer_end_ns: an entry for each transfer.
+    lane, stage, micro_batch, kinds, start_ns, end_ns: of each task, an entry.
+    source, target: of each transfer, the stages.
+    tensor: of each transfer, the position in the graph.
+    message: of each transfer, the micro-batch of the sender.
+    transfer_kinds, transfer_start_ns, transfer_end_ns: of each transfer, an entry.
+    memory: of each device, the bytes in use.
     total_ns: length of one mini-batch (sync) or of the whole unrolled run (periodic).
     period_ns: steady time for one micro-batch of a periodic schedule, else None.
     """

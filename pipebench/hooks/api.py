@@ -37,6 +37,11 @@ DEPRECATIONS: tuple[Deprecation, ...] = (
 """All that is deprecated. A test fails when one is due, or was announced too late."""
 
 
+def is_newer(version: object) -> bool:
+    """Whether a plugin that states this version was written for a newer pipebench: that one is to be upgraded."""
+    return isinstance(version, int) and version > API_VERSION
+
+
 def refusal(version: object) -> str | None:
     """Why a plugin that states this version does not load; None when it does."""
     if version is None:

@@ -86,7 +86,7 @@ def undescribed(component: Component) -> str | None:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # the options are the plugin's own class, its defaults may break its own rules
-        return f"{component.name!r}: {first_line(error) or type(error).__name__}"
+        return first_line(error) or type(error).__name__
     return None
 
 

@@ -3,6 +3,7 @@
 Entry points are loaded one at a time, so that a broken plugin costs a warning and not the command.
 """
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,7 +14,8 @@ from typing import Any
 
 import msgspec
 
-from pipebench.hooks.api import notice, refusal
+import pipebench
+from pipebench.hooks.api import is_newer, notice, refusal
 
 GROUP = "pipebench"
 SUITE = "pipebench"
@@ -21,6 +23,10 @@ SUITE = "pipebench"
 CONSTANTS = "PIPEBENCH_"
 REPAIR = "it is part of pipebench: pip install --force-reinstall pipebench, and report it if that does not help"
 """What mends a plugin that ships, in the words of a warning."""
+_SUITE_FOLDER = os.path.join(os.path.dirname(pipebench.__file__), "")
+_LIBRARY_FOLDER = os.path.join(os.path.dirname(os.__file__), "")
+UPGRADE = f"pip install --upgrade {SUITE}"
+"""What mends a plugin that was written for a newer pipebench."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +96,11 @@ def load_plugins(points: Iterable[EntryPoint]) -> tuple[list[ImportedPlugin], li
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # a plugin may raise anything, SystemExit included
-            warnings.append(exclusion_warning(provider, f"{type(error).__name__}: {first_line(error)}"))
+            warnings.append(exclusion_warning(provider, cause(error)))
             continue
         refused = refusal(version)
         if refused is not None:
-            warnings.append(exclusion_warning(provider, refused))
+            warnings.append(exclusion_warning(provider, refused, UPGRADE if is_newer(version) else ""))
             continue
         aging = notice(int(version or 0))
         if aging is not None:
@@ -115,19 +121,57 @@ def module_constants(module: ModuleType) -> dict[str, Any]:
     return found
 
 
-def exclusion_warning(provider: Provider, cause: str) -> str:
-    """The warning line for a plugin that is left out."""
-    name = provider.distribution
-    remedy = REPAIR if provider.ships else f"update it, or remove it: pip uninstall {name}"
-    return f"plugin {provider} is left out: {cause} ({remedy})"
+def exclusion_warning(provider: Provider, why: str, remedy: str = "") -> str:
+    """The warning line for a plugin that is left out as a whole. remedy: in place of the usual one."""
+    return f"plugin {provider} is left out: {why} ({remedy or _remedy(provider)})"
+
+
+def hook_warning(slot: str, provider: Provider, why: str) -> str:
+    """The warning line for a hook that fails: all that the plugin offers in one slot."""
+    return f"the {slot} of plugin {provider} are left out: {why} ({_remedy(provider)})"
+
+
+def component_warning(slot: str, name: object, provider: Provider, why: str) -> str:
+    """The warning line for one component of a plugin whose others can be used. name: None where it has none."""
+    which = f"one of the {slot}" if name is None else f"{slot.removesuffix('s')} {name!r}"
+    return f"{which} of plugin {provider} is left out: {why} ({_remedy(provider)})"
 
 
 def clash_warning(slot: str, name: str, provider: Provider, first: Provider) -> str:
     """The warning line for a component whose name another plugin has."""
-    return exclusion_warning(provider, f"{slot} {name!r} is already provided by {first}")
+    return component_warning(slot, name, provider, f"the name is already provided by {first}")
+
+
+def _remedy(provider: Provider) -> str:
+    return REPAIR if provider.ships else f"update it, or remove it: pip uninstall {provider.distribution}"
 
 
 def first_line(error: BaseException) -> str:
     """The first line of an error's text, shortened."""
     lines = str(error).strip().splitlines()
     return lines[0][:200] if lines else ""
+
+
+def cause(error: BaseException) -> str:
+    """An error in one line, with the place in the code of a plugin at which it was raised."""
+    return f"{type(error).__name__}: {first_line(error)}".removesuffix(": ") + _place(error)
+
+
+def _place(error: BaseException) -> str:
+    """The innermost frame that is neither pipebench's nor Python's: the file's name, without its folder."""
+    if isinstance(error, SyntaxError):  # its text names the line
+        return ""
+    place, step = "", error.__traceback__
+    while step is not None:
+        path = step.tb_frame.f_code.co_filename
+        if not path.startswith("<") and not _is_own(path):
+            place = f" ({os.path.basename(path)[:80]}, line {step.tb_lineno})"
+        step = step.tb_next
+    return place
+
+
+def _is_own(path: str) -> bool:
+    """Whether a file is pipebench's or of Python's library. Packages are installed into a folder of the latter."""
+    if path.startswith(_SUITE_FOLDER):
+        return True
+    return path.startswith(_LIBRARY_FOLDER) and "-packages" not in path.removeprefix(_LIBRARY_FOLDER)

@@ -31,13 +31,12 @@ _CAPABILITIES: dict[type[Component], type[Any]] = {
 
 
 def flaw(component: object, expected: type[Component]) -> str | None:
-    """Why a hook's component cannot be used, in one line; None when it can."""
+    """Why a hook's component cannot be used, in one line without its name; None when it can."""
     if not isinstance(component, expected):
         return f"it yields {type(component).__name__}, not {expected.__name__}"
     if not isinstance(component.name, str) or not _NAME.fullmatch(component.name):
         return f"{component.name!r} is not a usable name"
-    found = _text(component) or _options(component.options) or _abilities(component, expected)
-    return f"{component.name!r}: {found}" if found else None
+    return _text(component) or _options(component.options) or _abilities(component, expected)
 
 
 def _text(component: Component) -> str | None:

@@ -19,9 +19,11 @@ from pipebench.hooks.descriptors import SLOTS, Component
 from pipebench.hooks.discovery import (
     ImportedPlugin,
     Provider,
+    cause,
     clash_warning,
+    component_warning,
     exclusion_warning,
-    first_line,
+    hook_warning,
     installed_entry_points,
     load_plugins,
     module_constants,
@@ -76,7 +78,7 @@ class Host:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # pluggy's validation of a plugin's hooks
-            self.warnings.append(exclusion_warning(found.provider, f"{type(error).__name__}: {first_line(error)}"))
+            self.warnings.append(exclusion_warning(found.provider, cause(error)))
         else:
             self._providers[key] = found.provider
             self._entries[key] = found.entry
@@ -109,11 +111,11 @@ class Host:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # a plugin may raise anything, SystemExit included
-            self.warnings.append(exclusion_warning(provider, f"{type(error).__name__}: {first_line(error)}"))
+            self.warnings.append(hook_warning(slot, provider, cause(error)))
             return
         for component, wrong in zip(components, flaws, strict=True):
             if wrong is not None:
-                line = exclusion_warning(provider, f"pipebench_{slot}: {wrong}")
+                line = component_warning(slot, getattr(component, "name", None), provider, wrong)
                 self.warnings += [line] if line not in self.warnings else []
             elif component.name in offered:
                 first = offered[component.name].provider
@@ -152,7 +154,7 @@ class Host:
         except (PipebenchError, KeyboardInterrupt):
             raise
         except BaseException as error:  # a plugin's import may raise anything, SystemExit included
-            raise PluginNotLoaded(f"{what}: {type(error).__name__}: {first_line(error)}") from error
+            raise PluginNotLoaded(f"{what}: {cause(error)}") from error
         if not callable(found):
             raise PluginNotLoaded(f"{what}: {type(found).__name__} is not callable")
         return cast(Callable[..., Any], found)

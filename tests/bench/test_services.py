@@ -66,6 +66,8 @@ def leave(*arguments):
     print("leaving")
     raise SystemExit(3)
 """
+LEAVING = f"nested_plugin.py, line {PLUGIN.count(chr(10))}"
+"""Its last line."""
 
 
 @pytest.fixture
@@ -155,7 +157,7 @@ def test_a_scheduler_that_leaves_costs_the_row_and_prints_nothing_on_stdout(
     made = planner(lambda problem, context: PLAN)
     trial = Trial(workload=workload(PROBLEM), regime="sync", planner=made, scheduler="leaving")
     row = run_trial(host, trial).row
-    assert (row.status, row.reason) == ("crashed", "scheduler 'leaving' failed: SystemExit: 3")
+    assert (row.status, row.reason) == ("crashed", f"scheduler 'leaving' failed: SystemExit: 3 ({LEAVING})")
     assert capsys.readouterr().out == ""
 
 
@@ -165,7 +167,7 @@ def test_an_executor_that_leaves_costs_its_columns_only(host: Host) -> None:
     trial = Trial(workload=workload(PROBLEM), regime="sync", planner=made, executors=executors)
     row = run_trial(host, trial).row
     assert (row.status, row.executor) == ("ok", "simulate")
-    assert "executor leaving: executor 'leaving' failed: SystemExit: 3" in row.notices
+    assert f"executor leaving: executor 'leaving' failed: SystemExit: 3 ({LEAVING})" in row.notices
 
 
 def test_looking_at_what_is_returned_is_not_search_time(monkeypatch: pytest.MonkeyPatch) -> None:

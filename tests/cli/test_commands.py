@@ -111,6 +111,16 @@ def test_show_says_what_is_wrong_with_a_plan(pipebench: CommandLine, tmp_path: P
     assert "forward  backward" in shown
 
 
+def test_the_traceback_of_a_planner_that_crashes_is_shown(pipebench: CommandLine, tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text("def plan(problem, context):\n    print('so far')\n    return {}['key']\n")
+    done = pipebench("plan", str(file), "--profile", "resnet50", "--devices", "2", "--mini-batch", "8")
+    assert (done.code, done.out) == (5, "")
+    assert "so far\nTraceback" in done.err
+    assert f'  File "{file}", line 3, in plan' in done.err
+    assert done.err.endswith(f"pipebench: {file}: crashed: KeyError: 'key' (mine.py, line 3)\n")
+
+
 def test_a_plugin_that_raises_leaves_every_command_working(
     pipebench: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

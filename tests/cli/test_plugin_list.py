@@ -102,6 +102,48 @@ def test_the_doctor_names_what_mends_it(
     assert found["sick-one 1.2 (sick_one)"][1] == remedy
 
 
+@pytest.mark.parametrize(
+    ("source", "author"),
+    [
+        ("import no_such_module_anywhere", "name the distribution of no_such_module_anywhere in the dependencies"),
+        ("import sick_one.part", ""),
+        ("x = 1", "write PIPEBENCH_API = 1 in the module sick_one"),
+        (NAMED.replace("API = 1", "API = 7"), ""),
+        (GOOD.replace("{name}", "madpipe"), "give it another name"),
+        (GOOD.replace("{name}", "Bad Name!"), "correct it in the module sick_one"),
+        (
+            NAMED.replace("pipebench_planners", "pipebench_planers"),
+            "rename it in the module sick_one: did you mean 'pipebench_planners'?",
+        ),
+        ("print('hello')\n" + NAMED, "take the print out of what sick_one runs when it is imported"),
+        ("import os; os.chdir('/')\n" + NAMED, "take the change out of what sick_one runs when it is imported"),
+        (NAMED.replace(":plan", ":plam"), "correct `load` of the planner named, or the module that it names"),
+    ],
+)
+def test_the_doctor_says_what_its_author_does(
+    pipebench: CommandLine, installed: Install, source: str, author: str
+) -> None:
+    installed("sick-one", source)
+    done = pipebench("plugin", "doctor", "--json")
+    (found,) = (each for each in json.loads(done.out)["ailments"] if "sick" in each["plugin"])
+    assert found["author"].startswith(author)
+    assert bool(found["author"]) == bool(author)
+
+
+def test_the_doctor_prints_each_fault_once(pipebench: CommandLine, installed: Install) -> None:
+    installed("sick-one", GOOD.replace("{name}", "madpipe"))
+    done = pipebench("plugin", "doctor")
+    lines = [
+        "sick-one 1.2 (sick_one): planner 'madpipe' is left out: the name is already provided by pipebench ",
+        "    pip uninstall sick-one",
+        "    as its author: give it another name",
+    ]
+    told = done.out.splitlines()[: len(lines) + 1]
+    assert all(map(str.startswith, told, lines)), told
+    assert told[-1].startswith("declared by ")
+    assert done.out.endswith("1 wrong\n")
+
+
 def test_work_that_cannot_be_loaded_is_found(pipebench: CommandLine, installed: Install) -> None:
     installed("sick-one", NAMED.replace('load="{module}:plan"', 'load="sick_one:plam"'))
     found = ailments(pipebench)["sick-one: planner named"]

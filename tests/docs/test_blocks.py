@@ -70,10 +70,12 @@ class Reader:
         command, _, remark = line.partition("  # exits ")
         program, *arguments = words(command)
         if program == "pip":
-            self._install(self._folder / arguments[-1])
+            self._install(self._folder / arguments[-1].partition("[")[0])
             return ""
         if program == "pytest":
             return self._pytest(arguments)
+        if [program, *arguments[:2]] == ["python", "-m", "pytest"]:
+            return self._pytest(arguments[2:])
         assert program == "pipebench", line
         done = self._pipebench(*arguments)
         assert done.code == int(remark or 0), done.out + done.err
@@ -93,7 +95,7 @@ class Reader:
 
 def words(command: str) -> list[str]:
     """As a shell splits them; `python` in a cmd: is this one."""
-    return [with_this_python(word.strip('"')) for word in re.findall(r'"[^"]*"|\S+', command)]
+    return [with_this_python(word.strip("\"'")) for word in re.findall(r"\"[^\"]*\"|'[^']*'|\S+", command)]
 
 
 def with_this_python(text: str) -> str:

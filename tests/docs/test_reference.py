@@ -1,26 +1,32 @@
 """The reference is current, and says of every hook, command and component what is true."""
 
+import importlib
 import importlib.util
 import inspect
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import msgspec
 import pytest
 
+from pipebench.check import check_plan
 from pipebench.cli.commands.reference.plugin import COMMANDS as PLUGIN_COMMANDS
 from pipebench.cli.main import COMMANDS
 from pipebench.documents.document import KINDS
 from pipebench.domain.result import PlanResult
 from pipebench.hooks import specs
-from pipebench.hooks.descriptors import SLOTS
+from pipebench.hooks.context import Context
+from pipebench.hooks.descriptors import SLOTS, NoOptions
 from pipebench.hooks.manager import Host
 from pipebench.hooks.programs.program_call import VARIABLES, Variable
+from tests.builders import chain_problem, cluster
 from tests.cli.command_line import CommandLine
 from tests.docs.pages import DOCS
+from tests.hooks.distributions import install
 
 REFERENCE = DOCS / "reference"
 FIELDS = ("documents.md", "programs.md")
@@ -56,6 +62,33 @@ def test_every_hook_is_documented_with_its_exact_signature(slot: str) -> None:
     assert f"## `pipebench_{slot}() -> Iterable[{SLOTS[slot].__name__}]`" in text
     assert inspect.cleandoc(hook.__doc__ or "nothing") in text
     assert (SLOTS[slot].__doc__ or "nothing").splitlines()[0] in text
+
+
+def test_the_whole_plugin_plans(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (REFERENCE / "hooks.md").read_text()
+    monkeypatch.syspath_prepend(tmp_path)
+    install(tmp_path, "one-device", text.partition("```python\n")[2].partition("```")[0])
+    planner = Host().find("planners", "one-device").component
+    problem = chain_problem([10, 10], [20, 20], cluster(2, memory=1000), mode="sync", mini_batch=4)
+    result = Host().load(planner)(problem, Context(options=NoOptions()))
+    assert check_plan(problem, result.plan).status == "valid"
+
+
+def test_each_name_is_where_the_table_says() -> None:
+    text = (REFERENCE / "hooks.md").read_text()
+    rows = re.findall(r"^\| `(\w+)` \| `(pipebench[\w.]*)` \| (.*) \|$", text, re.MULTILINE)
+    needed = {
+        "hookimpl",
+        "PlanResult",
+        "DeadlineReached",
+        "Schedule",
+        "Trace",
+        "Profile",
+        *(k.__name__ for k in SLOTS.values()),
+    }
+    assert needed <= {name for name, _, _ in rows}
+    for name, module, _ in rows:
+        assert hasattr(importlib.import_module(module), name)
 
 
 def test_no_hook_is_left_out() -> None:

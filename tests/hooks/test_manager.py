@@ -43,7 +43,7 @@ def test_shipped_plugins_load_without_a_warning() -> None:
         ("import does_not_exist_anywhere", "ModuleNotFoundError"),
         ("raise SystemExit(3)", "SystemExit: 3"),
         ("x = 1", "states no PIPEBENCH_API"),
-        ("PIPEBENCH_API = 99", "hook API 99, this pipebench offers 1"),
+        ("PIPEBENCH_API = 0", "hook API 0, this pipebench offers 1"),
         (GOOD.replace("return [", "raise KeyError('oops') or ["), "KeyError"),
         (GOOD.replace("return [Planner", "return [dict").replace("load=", "x="), "yields dict, not Planner"),
         (GOOD.replace("{name}", "a,b"), "not a usable name"),
@@ -61,6 +61,48 @@ def test_a_broken_plugin_is_one_warning_and_the_rest_work(installed: Install, so
     assert "broken-plugin 1.2" in warning
     assert cause in warning
     assert "pip uninstall broken-plugin" in warning
+
+
+def test_a_plugin_for_a_newer_pipebench_asks_for_that(installed: Install) -> None:
+    installed("newer-plugin", "PIPEBENCH_API = 99")
+    (warning,) = Host().warnings
+    assert "hook API 99, this pipebench offers 1 (pip install --upgrade pipebench)" in warning
+
+
+TWO = GOOD.replace("return [", 'return [Planner(name="{bad}", summary="", load="{module}:plan"), ')
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        (
+            TWO.replace("{bad}", "Bad Name!"),
+            "planner 'Bad Name!' of plugin half-one 1.2 (half_one) is left out: 'Bad Name!' is not a usable name",
+        ),
+        (
+            TWO.replace("{bad}", "madpipe"),
+            "planner 'madpipe' of plugin half-one 1.2 (half_one) is left out: the name is already provided by pip",
+        ),
+        (
+            GOOD.replace("return [", "return [3, "),
+            "one of the planners of plugin half-one 1.2 (half_one) is left out: it yields int, not Planner (",
+        ),
+        (
+            GOOD.replace('load="', 'load="a b:'),
+            "planner 'good' of plugin half-one 1.2 (half_one) is left out: load is 'a b:half_one:plan', not",
+        ),
+        (
+            GOOD.replace("return [", "raise KeyError('oops') or ["),
+            "the planners of plugin half-one 1.2 (half_one) are left out: KeyError: 'oops' (half_one.py, line 9)",
+        ),
+    ],
+)
+def test_a_warning_says_what_of_a_plugin_is_left_out(installed: Install, source: str, told: str) -> None:
+    installed("half-one", source.replace("{name}", "good"))
+    host = Host()
+    host.slot("planners")
+    (warning,) = host.warnings
+    assert warning.startswith(told)
 
 
 @pytest.mark.parametrize(

@@ -178,4 +178,6 @@ def test_what_is_written_is_told(pipebench: CommandLine, tmp_path: Path) -> None
     done = pipebench("plugin", "new", "mine", "--into", str(tmp_path))
     assert done.code == 0
     assert f"{tmp_path}/mine/pyproject.toml" in done.out.splitlines()
-    assert "pip install" in done.err
+    folder = tmp_path / "mine"
+    assert done.err == f"next: pip install -e '{folder}[test]', then python -m pytest {folder}\n"
+    assert 'test = ["' in (folder / "pyproject.toml").read_text()

@@ -21,7 +21,7 @@ from pipebench.bench.services import HostServices
 from pipebench.documents.printable import one_line
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.value import Value
-from pipebench.hooks.discovery import first_line
+from pipebench.hooks.discovery import cause
 from pipebench.hooks.manager import Host
 from pipebench.system.endings import exit_text
 
@@ -63,9 +63,7 @@ def prediction(predictor: Predictor, run: ExpressedRun) -> Prediction:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a plugin may raise anything; it costs its own run only
-        text = (
-            error.message if isinstance(error, PipebenchError) else f"{type(error).__name__}: {first_line(error)}"
-        )
+        text = error.message if isinstance(error, PipebenchError) else cause(error)
         return Prediction(reason=one_line(text))
 
 

@@ -165,7 +165,7 @@ def _result(call: HookCall, component: Component, context: Context, kind: Any, o
             context.report(progress.done, progress.message)
 
     ended = isolation().run(_errand(call, component, context), limit_s, owner=owner, heard=heard)
-    _show_output(ended.output)
+    show_output(ended.output)
     reply = _reply(ended, who, limit_s)
     context.notices += reply.notices
     for name, amount in reply.counters.items():
@@ -246,7 +246,7 @@ def _error(reply: HookReply, who: str) -> Exception:
     return PluginFailed(f"{who} failed: {reply.text}")
 
 
-def _show_output(text: str) -> None:
+def show_output(text: str) -> None:
     """What a component printed goes to stderr, without what a terminal would obey."""
     lines = ["".join(letter for letter in line if letter.isprintable()) for line in text.splitlines()]
     for line in filter(str.strip, lines):

@@ -12,7 +12,7 @@ from pipebench.bench.searches.isolation.child import Channel
 from pipebench.domain.errors import InfeasibleProblem, InvalidValue, PipebenchError, UnsupportedProblem
 from pipebench.hooks.calls import UndeclaredCall
 from pipebench.hooks.context import Context, DeadlineReached, LinkRequest, ProfileRequest
-from pipebench.hooks.discovery import Provider, first_line
+from pipebench.hooks.discovery import Provider, cause
 from pipebench.hooks.installed.catalogue import make_catalogue
 from pipebench.hooks.manager import Host
 from pipebench.hooks.trust import UntrustedName
@@ -180,8 +180,8 @@ ENDINGS: tuple[tuple[type[BaseException], Ending], ...] = (
 def _failure(error: BaseException) -> HookReply:
     ending: Ending = next((name for kind, name in ENDINGS if isinstance(error, kind)), "failed")
     if not isinstance(error, PipebenchError):
-        text = str(error) if ending == "undeclared" else f"{type(error).__name__}: {first_line(error)}"
-        return HookReply(ending=ending, text=_line(text.removesuffix(": ")))
+        text = str(error) if ending == "undeclared" else cause(error)
+        return HookReply(ending=ending, text=_line(text))
     if isinstance(error, UntrustedName):
         return HookReply(ending=ending, code=tuple(map(_line, error.code)), instead=_line(error.instead))
     claimed = error.claimed_s if isinstance(error, InfeasibleProblem) else None

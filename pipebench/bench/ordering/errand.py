@@ -19,7 +19,7 @@ from pipebench.domain.problem import Problem, RegimeMode
 from pipebench.domain.schedule import Schedule
 from pipebench.domain.value import Value
 from pipebench.hooks.context import DeadlineReached
-from pipebench.hooks.discovery import first_line
+from pipebench.hooks.discovery import cause
 from pipebench.hooks.manager import Host
 
 WORK = f"{__name__}:order_errand"
@@ -96,7 +96,7 @@ def order(services: HostServices, problem: Problem, tried: Attempt) -> OrderRepl
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a scheduler may raise anything; it costs its own attempt only
-        text = str(error) if isinstance(error, PipebenchError) else f"{type(error).__name__}: {first_line(error)}"
+        text = str(error) if isinstance(error, PipebenchError) else cause(error)
         return OrderReply(ending="failed", reason=one_line(text))
     return OrderReply(ending="made", schedule=schedule)
 

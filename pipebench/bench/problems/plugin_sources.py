@@ -1,6 +1,7 @@
 """Models, profilers and file formats of plugins as the host uses them, with exact types."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -10,7 +11,7 @@ from msgspec.structs import replace as replace_fields
 from pipebench.bench.plugin_results import call_plugin, exact_cluster, exact_graph, exact_profile
 from pipebench.defaults import MEASURING_PROFILER
 from pipebench.domain.cluster import Cluster
-from pipebench.domain.errors import PipebenchError, UnsupportedProblem
+from pipebench.domain.errors import InvalidValue, PipebenchError, UnsupportedProblem
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.profile import Profile
 from pipebench.formats.devices import device_of_card
@@ -56,7 +57,17 @@ def build_graph(host: Host, reference: Reference) -> OperatorGraph:
     assert isinstance(component, Model)
     context = Context(options=typed_options(reference, component.options))
     build = host.load(component)
-    return exact_graph(component.name, call_plugin(f"model {component.name!r}", lambda: build(context)))
+    with _named(f"model {reference}"):
+        return exact_graph(component.name, call_plugin(f"model {component.name!r}", lambda: build(context)))
+
+
+@contextmanager
+def _named(who: str) -> Iterator[None]:
+    """A value that breaks its own rules is told with the component that made it."""
+    try:
+        yield
+    except InvalidValue as error:
+        raise InvalidValue(f"{who}: {error.message}", error.hint, error.field) from error
 
 
 Report = Callable[[float, str], None]
@@ -134,7 +145,8 @@ def profile_graph(
     assert isinstance(component, Profiler)
     context = Context(options=typed_options(reference, component.options), request=request, report=report)
     profile, who = host.load(component), f"profiler {component.name!r}"
-    made = exact_profile(who, call_plugin(who, lambda: profile(graph, context)))
+    with _named(f"profiler {reference}"):
+        made = exact_profile(who, call_plugin(who, lambda: profile(graph, context)))
     costs = tuple(replace_fields(each, device_type=device_of_card(each.device_type)) for each in made.costs)
     return replace_fields(made, costs=costs)
 

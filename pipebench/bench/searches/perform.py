@@ -30,12 +30,18 @@ from pipebench.bench.searches.timing import CompilationWatch
 from pipebench.bench.searches.toys import toy_alarm, toys
 from pipebench.bench.services import HostServices
 from pipebench.documents.printable import one_line
-from pipebench.domain.errors import InfeasibleProblem, InvalidValue, PipebenchError, UnsupportedProblem
+from pipebench.domain.errors import (
+    InfeasibleProblem,
+    InvalidValue,
+    PipebenchError,
+    PluginNotLoaded,
+    UnsupportedProblem,
+)
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
 from pipebench.hooks.context import DeadlineReached
 from pipebench.hooks.descriptors import Planner
-from pipebench.hooks.discovery import first_line
+from pipebench.hooks.discovery import cause, first_line
 from pipebench.hooks.manager import Host
 from pipebench.hooks.syntax import parse_reference
 
@@ -70,6 +76,7 @@ def search_errand(host: Host, given: bytes, channel: Channel) -> None:
                 _empty(channel.folder)
                 gc.collect()
     except BaseException as error:  # a planner's import may raise anything
+        _print_traceback(error)
         channel.send(msgspec.msgpack.encode(failure(error)))
         return
     gc.freeze()
@@ -200,10 +207,17 @@ def _report(
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a planner may raise anything, SystemExit included; it costs its own row only
-        if not isinstance(error, PipebenchError) and not quiet:
-            traceback.print_exc()
+        if not quiet:
+            _print_traceback(error)
         return failure(error)
     return SearchReport(status="found", result=found.result, counters=found.counters)
+
+
+def _print_traceback(error: BaseException) -> None:
+    """Of what the planner's code raised, also while it was imported; an error of pipebench says all itself."""
+    raised = error.__cause__ if isinstance(error, PluginNotLoaded) else error
+    if raised is not None and not isinstance(raised, PipebenchError):
+        traceback.print_exception(raised)
 
 
 def failure(error: BaseException) -> SearchReport:
@@ -228,7 +242,7 @@ def _verdict(error: BaseException) -> tuple[SearchStatus, str]:
         return "invalid_plan", str(error)
     if isinstance(error, PipebenchError):
         return "crashed", str(error)
-    return "crashed", f"{type(error).__name__}: {first_line(error)}".removesuffix(": ")
+    return "crashed", cause(error)
 
 
 def _smallest(

@@ -121,9 +121,10 @@ def write_profile(profile: Profile, path: str, name: str | None = None) -> Profi
     )
 
 
-def read_any(path: str) -> tuple[str, Any]:
+def read_any(path: str, others: Callable[[], Sequence[ProfileFormat]] = tuple) -> tuple[str, Any]:
     """The kind of a document and its value; path may carry the options of a foreign profile in brackets.
 
+    others: gives the formats of plugins; it is asked where the file is none of the project's own.
     Raises PipebenchError that names what is wrong.
     """
     reference = parse_reference(path)
@@ -131,4 +132,4 @@ def read_any(path: str) -> tuple[str, Any]:
         data = read_file(path)
         if data.strip() and is_native(data):
             return decode_any(data, path)
-    return "profile", read_profile(reference.name, reference.options)
+    return "profile", read_profile(reference.name, reference.options, others=others())

@@ -13,9 +13,9 @@ from pipebench.hooks.discovery import (
     GROUP,
     ImportedPlugin,
     Provider,
+    cause,
     clash_warning,
-    exclusion_warning,
-    first_line,
+    component_warning,
     installed_entry_points,
     load_plugins,
     module_constants,
@@ -121,7 +121,7 @@ class DescribedHost(Host):
                 try:
                     component = component_of(slot, each, self._checker(slot, each.name))
                 except (msgspec.ValidationError, TypeError, KeyError) as error:
-                    self.warnings.append(exclusion_warning(each.provider, f"pipebench_{slot}: {error}"))
+                    self.warnings.append(component_warning(slot, each.name, each.provider, str(error)))
                 else:
                     self._slots[slot][component.name] = Registration(component, each.provider, each.entry)
         return self._slots[slot]
@@ -177,6 +177,5 @@ class ChildHost(Host):
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # a plugin may raise anything, SystemExit included
-            what = f"{type(error).__name__}: {first_line(error)}".removesuffix(": ")
-            raise PluginNotLoaded(f"{name!r} could not be loaded from {entry!r}: {what}") from error
+            raise PluginNotLoaded(f"{name!r} could not be loaded from {entry!r}: {cause(error)}") from error
         return Registration(component, Provider("", "", entry), entry)

@@ -9,7 +9,8 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion
 
 from pipebench.hooks import API_VERSION
-from pipebench.hooks.discovery import SUITE
+from pipebench.hooks.api import is_newer
+from pipebench.hooks.discovery import SUITE, UPGRADE
 from pipebench.hooks.installed.inventory import PluginEntry
 
 
@@ -74,11 +75,15 @@ class Loading:
 
 @dataclass(frozen=True, slots=True)
 class Ailment:
-    """One fault: whose it is, what it is, and the command that mends it."""
+    """One fault: whose it is, what it is, and the command that mends it.
+
+    author: what the plugin's author does about it; empty where `what` says it all.
+    """
 
     plugin: str
     what: str
     remedy: str
+    author: str = ""
 
 
 def examine(listed: Iterable[PluginEntry], load: Loads) -> list[Ailment]:
@@ -101,24 +106,30 @@ def examine(listed: Iterable[PluginEntry], load: Loads) -> list[Ailment]:
 
 
 def _plugin(entry: PluginEntry) -> Iterator[Ailment]:
-    name, who = entry.provider.distribution, str(entry.provider)
+    name, who, module = entry.provider.distribution, str(entry.provider), entry.module.partition(":")[0]
+    upgrade = f"pip install --upgrade {name}"
     if entry.error is not None:
-        yield Ailment(who, entry.error, _mend(name, entry.module, entry.missing))
+        yield Ailment(who, entry.error, _mend(name, module, entry.missing), _dependency(module, entry.missing))
         return
     if entry.state == "left out":
-        newer = isinstance(entry.api, int) and entry.api > API_VERSION
-        yield Ailment(who, _warning_cause(entry.troubles[0]), f"pip install --upgrade {SUITE if newer else name}")
+        version = f"write PIPEBENCH_API = {API_VERSION} in the module {module}" if entry.api is None else ""
+        remedy = UPGRADE if is_newer(entry.api) else upgrade
+        yield Ailment(who, _warning_cause(entry.troubles[0], who), remedy, version)
         return
     for line in entry.troubles:
         clash = "already provided by" in line
-        yield Ailment(who, _warning_cause(line), _without(name) if clash else f"pip install --upgrade {name}")
+        yield Ailment(
+            who, _warning_cause(line, who), _without(name) if clash else upgrade, _correction(line, module)
+        )
     if entry.heavy:
         what = f"imports {', '.join(entry.heavy)} in every command ({entry.import_cpu_s * 1e3:.0f} ms)"
-        yield Ailment(who, what, f"pip install --upgrade {name}")
+        yield Ailment(who, what, upgrade, "import it in the module that `load` names")
     if entry.printed:
-        yield Ailment(who, f"prints {entry.printed!r} while it is loaded", f"pip install --upgrade {name}")
+        what = f"prints {entry.printed!r} while it is loaded"
+        yield Ailment(who, what, upgrade, f"take the print out of what {module} runs when it is imported")
     if entry.moves:
-        yield Ailment(who, "changes the current folder while it is loaded", f"pip install --upgrade {name}")
+        what = "changes the current folder while it is loaded"
+        yield Ailment(who, what, upgrade, f"take the change out of what {module} runs when it is imported")
 
 
 def _components(entries: list[PluginEntry], name: str, load: Loads) -> Iterator[Ailment]:
@@ -133,7 +144,9 @@ def _components(entries: list[PluginEntry], name: str, load: Loads) -> Iterator[
     modules = {entry.module.partition(":")[0].partition(".")[0] for entry in entries}
     for slot, component, what, missing in done.failed:
         module = next(iter(modules)) if missing is None or missing.partition(".")[0] in modules else ""
-        yield Ailment(f"{name}: {slot.removesuffix('s')} {component}", what, _mend(name, module, missing))
+        which = f"{slot.removesuffix('s')} {component}"
+        own = f"correct `load` of the {which}, or the module that it names"
+        yield Ailment(f"{name}: {which}", what, _mend(name, module, missing), _dependency(module, missing) or own)
 
 
 def _mend(name: str, module: str, missing: str | None) -> str:
@@ -153,6 +166,23 @@ def _mend(name: str, module: str, missing: str | None) -> str:
     return f"pip install '{needed[0]}'" if needed else f"pip install {top}"
 
 
+def _dependency(module: str, missing: str | None) -> str:
+    """What an author does about a module that is not found and that is not the plugin's own."""
+    top = (missing or "").partition(".")[0]
+    own = top in ("", SUITE, module.partition(".")[0])
+    return "" if own else f"name the distribution of {top} in the dependencies of pyproject.toml"
+
+
+def _correction(line: str, module: str) -> str:
+    """What an author does about a warning of a plugin that is loaded in part."""
+    if "there is no hook" in line:
+        hint = line.rpartition(" (")[2].removesuffix(")")
+        return f"rename it in the module {module}: {hint.partition(' Valid: ')[0]}"
+    if "already provided by" in line:
+        return "give it another name"
+    return f"correct it in the module {module}"
+
+
 def _without(name: str) -> str:
     """The command that removes a harmful plugin.
 
@@ -161,6 +191,9 @@ def _without(name: str) -> str:
     return f"pip install --force-reinstall {name}" if name == SUITE else f"pip uninstall {name}"
 
 
-def _warning_cause(line: str) -> str:
-    """The cause in a host warning, without the plugin's name and the advice."""
-    return line.partition(": ")[2].rpartition(" (")[0] or line
+def _warning_cause(line: str, who: str) -> str:
+    """The cause in a host warning, without the plugin and the advice; with the component where it is about one."""
+    which, _, rest = line.partition(f"plugin {who}")
+    left_out, _, told = rest.partition(": ")
+    why = told.rpartition(" (")[0] or line
+    return f"{which.removesuffix(' of ')}{left_out}: {why}" if which else why

@@ -18,7 +18,7 @@ from pipebench.hooks.descriptors import SLOTS, Component, Executor, Profiler
 from pipebench.hooks.discovery import (
     ImportedPlugin,
     Provider,
-    first_line,
+    cause,
     installed_entry_points,
     load_plugins,
     provider_of,
@@ -202,8 +202,3 @@ def load_failures(host: Host, named: Collection[tuple[str, str]]) -> list[tuple[
 def missing_module(error: BaseException) -> str | None:
     """The module that an import did not find."""
     return error.name if isinstance(error, ModuleNotFoundError) else None
-
-
-def cause(error: BaseException) -> str:
-    """An error in one line."""
-    return f"{type(error).__name__}: {first_line(error)}"

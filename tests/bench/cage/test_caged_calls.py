@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from pipebench.bench.cage.installed import installed_host
-from pipebench.bench.problems.plugin_sources import build_graph
-from pipebench.domain.errors import InfeasibleProblem, PipebenchError, UnsupportedProblem
+from pipebench.bench.problems.plugin_sources import build_graph, profile_graph
+from pipebench.domain.errors import InfeasibleProblem, InvalidValue, PipebenchError, UnsupportedProblem
 from pipebench.domain.value import Value
-from pipebench.hooks.context import Context
+from pipebench.hooks.context import Context, ProfileRequest
 from pipebench.hooks.descriptors import SLOTS
 from pipebench.hooks.manager import Host
 from pipebench.hooks.option_types import (
@@ -28,6 +28,33 @@ from tests.hooks.distributions import install
 
 PROBLEM = chain_problem([10, 10], [20, 20], cluster(2, memory=1000), weights=[7, 8], mode="sync", mini_batch=4)
 PLAN = stages_plan([[0], [1]])
+MISTAKEN = """
+from pipebench.domain.graph import Operator, OperatorGraph, Tensor
+from pipebench.domain.profile import OperatorCosts
+from pipebench.domain.value import Value
+from pipebench.hooks import hookimpl
+from pipebench.hooks.descriptors import Model, Profiler
+
+PIPEBENCH_API = 1
+
+class Options(Value, frozen=True, kw_only=True):
+    layers: int = 1
+
+@hookimpl
+def pipebench_models():
+    return [Model(name="mine", summary="", load="{module}:build", options=Options)]
+
+@hookimpl
+def pipebench_profilers():
+    return [Profiler(name="negative", summary="", load="{module}:profile")]
+
+def build(context):
+    layers = context.options.layers
+    return OperatorGraph(name="mine", operators=tuple(Operator(name=f"op{i}", kind="x") for i in range(layers)))
+
+def profile(graph, context):
+    return OperatorCosts(operator="op0", forward_s=(-1.0,), backward_s=(2.0,))
+"""
 SOURCE = """
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.value import Value, require
@@ -151,3 +178,16 @@ def test_other_types_of_options_are_named(kind: Any) -> None:
 def test_data_that_describe_no_type_are_refused(data: Any) -> None:
     with pytest.raises(UndescribedType):
         annotation_of(data)
+
+
+def test_a_wrong_value_is_told_with_the_component_that_made_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    install(tmp_path, "mistaken-one", MISTAKEN)
+    host = installed_host()
+    with pytest.raises(InvalidValue, match=r"^model mine\[layers=0\]: graph 'mine' has no operators$"):
+        build_graph(host, parse_reference("mine[layers=0]"))
+    request = ProfileRequest(devices=(), micro_batches=(1,))
+    with pytest.raises(InvalidValue, match=r"^profiler negative: operator 'op0': forward_s\[0\] is -1\.0"):
+        profile_graph(host, "negative", build_graph(host, parse_reference("mine")), request)

@@ -1,5 +1,6 @@
 """A format that a plugin brings is read like the built-in ones."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from pipebench.bench.suites.selection import Selection, select
 from pipebench.domain.errors import PipebenchError
 from pipebench.hooks.manager import Host
+from tests.cli.command_line import CommandLine
 from tests.hooks.distributions import install
 
 SOURCE = """
@@ -28,6 +30,16 @@ def read(data, context):
     return Profile(name="layers", graph=graph,
                    costs=(DeviceCosts(device_type="any", micro_batches=(1,), operators=costs),))
 """
+
+
+def test_show_reads_them(pipebench: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    install(tmp_path, "layer-format", SOURCE)
+    file = tmp_path / "net.layers"
+    file.write_text("a b c")
+    done = pipebench("show", str(file), "--json")
+    assert done.code == 0, done.err
+    assert [op["name"] for op in json.loads(done.out)["graph"]["operators"]] == ["a", "b", "c"]
 
 
 def test_files_with_its_suffix_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

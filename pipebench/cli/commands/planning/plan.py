@@ -68,6 +68,7 @@ def command(
     and keeps the best plan that fits; with --export, that the framework can express.
     """
     from pipebench.algorithms.planning import idle_devices
+    from pipebench.bench.cage.calls import show_output
     from pipebench.bench.components import ready_planner, ready_scheduler
     from pipebench.check import check_schedule
     from pipebench.documents.document import PlannedProblem
@@ -119,6 +120,8 @@ def command(
         )
         if output is not None:
             write_document(output, "plan", planned)
+    if row.status == "crashed":
+        show_output(row.output)
     if as_json:
         print_json(row)
     elif outcome.plan is None or outcome.schedule is None:

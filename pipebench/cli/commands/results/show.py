@@ -54,9 +54,11 @@ def command(
     if os.path.isdir(file) or file.endswith(".zip") or plan_id is not None or key is not None:
         kind, value = _from_store(file, plan_id, key)
     else:
+        from pipebench.bench.problems.plugin_sources import plugin_formats
+        from pipebench.cli.application import open_host
         from pipebench.formats.profiles.files import read_any
 
-        kind, value = read_any(file)
+        kind, value = read_any(file, lambda: plugin_formats(open_host()))
     if output is not None:
         from pipebench.formats.documents import write_document
 

@@ -43,6 +43,26 @@ def test_a_planner_that_breaks_is_a_row(tmp_path: Path, body: str, status: str, 
 
 
 @pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("def plan(problem, context):\n    return {}['key']\n", "KeyError: 'key' (stranger.py, line 2)"),
+        ("def plan(problem, context):\n    import json\n    json.loads('')\n", "(stranger.py, line 3)"),
+        ("def plan(problem, context):\n    context.plan(3, problem)\n", "(stranger.py, line 2)"),
+        ("1 / 0\ndef plan(problem, context): ...\n", "ZeroDivisionError: division by zero (stranger.py, line 1)"),
+        ("import no_such_module\nplan = 1\n", "No module named 'no_such_module' (stranger.py, line 1)"),
+        ("\ndef plan(problem, context)\n", "SyntaxError: expected ':' (stranger.py, line 2)"),
+    ],
+)
+def test_a_crash_has_its_line_once_and_its_traceback(tmp_path: Path, source: str, reason: str) -> None:
+    row = run(tmp_path, source).row
+    assert row.status == "crashed"
+    assert row.reason.endswith(reason)
+    assert row.reason.count("stranger.py") == 1
+    assert str(tmp_path) not in row.reason
+    assert f'{tmp_path}/stranger.py", line ' in row.output
+
+
+@pytest.mark.parametrize(
     "body",
     [
         pytest.param("import time; time.sleep(60)", marks=pytest.mark.nightly),

@@ -7,7 +7,7 @@ import click
 from pipebench.cli.application import open_host, show_new_warnings
 from pipebench.cli.completion import of_every_slot, one_of
 from pipebench.cli.terminal import print_json, say
-from pipebench.domain.errors import ExitCode, PipebenchError
+from pipebench.domain.errors import ExitCode, PipebenchError, PluginNotLoaded
 
 if TYPE_CHECKING:
     from pipebench.testing.verdicts import CheckOutcome, ConformanceReport
@@ -31,7 +31,11 @@ def command(name: str, only: tuple[str, ...], as_json: bool) -> int:
 
     host = open_host()
     show = None if as_json else _show
-    report = check_plugin(host, name, show, only, _tell)
+    try:
+        report = check_plugin(host, name, show, only, _tell)
+    except PluginNotLoaded as error:
+        why = [line.partition(": ")[2] for line in host.warnings if name in line]
+        raise PluginNotLoaded(": ".join([error.message, *why[:1]]), error.hint) from error
     show_new_warnings(host)
     if as_json:
         print_json({"target": name, "totals": _totals(report), "outcomes": report.outcomes})

@@ -13,8 +13,9 @@ from pipebench.domain.errors import ExitCode
 def command(as_json: bool) -> int:
     """Examine every plugin: does it load, do its components, is what it needs installed, is it light and quiet?
 
-    Each thing that is wrong stands with the command that mends it. Exit code 1 when something is wrong. Then what
-    components declare that others may not do (network, variables, folders), and what this machine permits.
+    Each thing that is wrong stands with the command that mends it, and with what the plugin's author does. Exit
+    code 1 when something is wrong. Then what components declare that others may not do (network, variables,
+    folders), and what this machine permits.
     """
     from pipebench.bench.cage.inspection import installed_inventory, load_components
     from pipebench.bench.cage.installed import installed_host
@@ -32,7 +33,8 @@ def command(as_json: bool) -> int:
     else:
         for each in found:
             say(f"{each.plugin}: {each.what}\n    {each.remedy}")
-            say(f"{each.plugin}: {each.what}\n    {each.remedy}")
+            if each.author:
+                say(f"    as its author: {each.author}")
         for line in declared:
             say(f"declared by {line}")
         say(f"plugins run in child processes; {describe()}; CPU time by {witness()}")

@@ -33,5 +33,5 @@ def command(name: str, slot: str, into: Path) -> int:
     package = new_package(name, slot, into, taken)
     for path in write_package(package):
         say(str(package.folder / path))
-    say(f"next: pip install -e {package.folder}, then pytest {package.folder}", err=True)
+    say(f"next: pip install -e '{package.folder}[test]', then python -m pytest {package.folder}", err=True)
     return 0
