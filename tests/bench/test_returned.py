@@ -122,7 +122,8 @@ def raising(error: BaseException) -> Any:
 
 @pytest.mark.parametrize("error", [ValueError("oops"), SystemExit("oops"), GeneratorExit("oops")])
 def test_whatever_a_plugin_raises_is_one_error(error: BaseException, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(PipebenchError, match=f"^model 'm' failed: {type(error).__name__}: oops$"):
+    where = r"\(test_returned\.py, line \d+\)"
+    with pytest.raises(PipebenchError, match=f"^model 'm' failed: {type(error).__name__}: oops {where}$"):
         call_plugin("model 'm'", raising(error))
     assert capsys.readouterr().out == ""
 

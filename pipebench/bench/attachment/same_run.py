@@ -16,7 +16,7 @@ from pipebench.bench.accuracy.framework import (
 )
 from pipebench.bench.accuracy.run import Run
 from pipebench.bench.accuracy.sizes import architecture_of, sizes_of
-from pipebench.costs.transformer import EMBEDDING, LAYER
+from pipebench.costs.transformer import EMBEDDING, LAYER, layer_shape
 from pipebench.defaults import ONE_F_ONE_B
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan
@@ -87,8 +87,7 @@ def _model(run: Run, made: Arrangement) -> Iterator[Compared]:
     yield "tokens of a sample", run.seq, {*_dims(made, LAYER, "sequence")}
     architecture = architecture_of(run.model)
     gated: Said = None if architecture is None else architecture == "llama"
-    branches = {layer.attributes.get("branches") for layer in layers}
-    yield "a gated feed-forward", gated, {count == GATED for count in branches if count}
+    yield "a gated feed-forward", gated, {layer_shape(layer).branches == GATED for layer in layers}
     said, ways = sizes.get("vocab"), made.tensor_parallel
     padded = {megatron_vocabulary(entries, ways) for entries in _dims(made, EMBEDDING, "entries")}
     yield "padded vocabulary", said and megatron_vocabulary(said, ways), {*padded}
