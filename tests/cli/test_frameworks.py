@@ -58,3 +58,22 @@ def test_an_option_of_kernels_counts_with_a_framework(pipebench: CommandLine) ->
     done = pipebench("plan", "layout", *WORKLOAD, "--profiler", "analytic[attention=flash]")
     assert done.code != 0
     assert "--framework" in done.err
+
+
+@pytest.mark.parametrize(
+    ("memory", "left"),
+    [
+        ((), "79.5 GB of 84.9 GB of a device"),
+        (("--memory", "80GB"), "74.8 GB of 80.0 GB of a device"),
+        (("--memory", "40GB"), "36.7 GB of 40.0 GB of a device"),
+    ],
+)
+def test_tensors_get_what_a_process_sees_of_a_card_or_what_is_said(
+    pipebench: CommandLine, memory: tuple[str, ...], left: str
+) -> None:
+    """A card of "80 GB" has 79.1 GiB; context and slack are taken off."""
+    model = ("--models", "llm[layers=4,hidden=256,heads=4,ffn=512,vocab=1024,sequence=256]")
+    options = ("--cluster", "dgx-h100", "--devices", "2", "--mini-batch", "4", "--framework", "megatron")
+    done = pipebench("plan", "layout", *model, *options, *memory)
+    assert done.code == 0, done.err
+    assert f"{left} are left to tensors under megatron" in done.err
