@@ -39,6 +39,20 @@ class Part:
     micro_batch: int
     replicas: ReplicaMode = "split"
 
+    def stage(self, names: Sequence[str], devices: tuple[int, ...]) -> Stage:
+        """The stage on these devices. names: of all operators of the graph."""
+        replicas = len(devices) // self.way.tensor_parallel
+        return Stage(
+            operators=tuple(names[op] for op in self.operators),
+            devices=devices,
+            data_parallel=replicas,
+            tensor_parallel=self.way.tensor_parallel,
+            micro_batch=self.micro_batch,
+            replicas=self.replicas if replicas > 1 else "split",
+            choice=self.way.choice_of(self.operators),
+            recompute=self.way.recompute,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Draft:
@@ -89,6 +103,7 @@ class Drafting:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self._graph = problem.profile.graph
+        self._names = [operator.name for operator in self._graph.operators]
         self._sync = problem.regime.mode == "sync"
         self._place = {op: at for at, op in enumerate(self._graph.topological)}
         self._manners: dict[tuple[int, tuple[str, ...], str], Manner] = {}
@@ -127,21 +142,7 @@ class Drafting:
         for size in draft.sizes:
             homes.append(tuple(range(first, first + size)))
             first += size
-        stages = []
-        for part in draft.parts:
-            replicas = draft.sizes[part.group] // part.way.tensor_parallel
-            stages.append(
-                Stage(
-                    operators=tuple(self._graph.operators[op].name for op in part.operators),
-                    devices=homes[part.group],
-                    data_parallel=replicas,
-                    tensor_parallel=part.way.tensor_parallel,
-                    micro_batch=part.micro_batch,
-                    replicas=part.replicas if replicas > 1 else "split",
-                    choice=part.way.choice_of(part.operators),
-                    recompute=part.way.recompute,
-                )
-            )
+        stages = [part.stage(self._names, homes[part.group]) for part in draft.parts]
         edges = tuple((at, at + 1) for at in range(len(stages) - 1)) if draft.chained else ()
         kind = placement_kind_of([stage.devices for stage in stages])
         return Plan(
@@ -196,8 +197,7 @@ class Drafting:
             if all(each.choice[self._graph.index[name]] == identifier for name, identifier in chosen.items()):
                 return each
         base = alike[0].choice if alike else ("",) * len(self._graph.operators)
-        names = [operator.name for operator in self._graph.operators]
-        choice = tuple(chosen.get(name, other) for name, other in zip(names, base, strict=True))
+        choice = tuple(chosen.get(name, other) for name, other in zip(self._names, base, strict=True))
         return self._manner(Way(stage.tensor_parallel, choice, stage.recompute))
 
 

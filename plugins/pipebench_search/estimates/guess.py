@@ -75,18 +75,7 @@ class Guesses:
         return self._model.update_ns(stage, _copies_of(stage, draft.copies, sum(draft.sizes)))
 
     def _stage(self, draft: Draft, part: Part, first: int) -> Stage:
-        size = draft.sizes[part.group]
-        replicas = size // part.way.tensor_parallel
-        return Stage(
-            operators=tuple(self._names[op] for op in part.operators),
-            devices=tuple(range(first, first + size)),
-            data_parallel=replicas,
-            tensor_parallel=part.way.tensor_parallel,
-            micro_batch=part.micro_batch,
-            replicas=part.replicas if replicas > 1 else "split",
-            choice=part.way.choice_of(part.operators),
-            recompute=part.way.recompute,
-        )
+        return part.stage(self._names, tuple(range(first, first + draft.sizes[part.group])))
 
     def _stage_times(self, draft: Draft, part: Part, first: int, used: int) -> StageTimes:
         size = draft.sizes[part.group]
