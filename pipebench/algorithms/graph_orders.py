@@ -1,6 +1,6 @@
 """Orders of an operator graph: what comes after each node, and the graph as a chain of layers."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
@@ -19,6 +19,24 @@ def descendants(successors: Sequence[Sequence[int]]) -> list[int]:
         for after in successors[node]:
             reached[node] |= reached[after] | 1 << after
     return reached
+
+
+def pieces(count: int, joined: Iterable[Sequence[int]]) -> list[list[int]]:
+    """Nodes from 0 on in pieces, by the first node of each; those that stand together in `joined` are of one."""
+    first = list(range(count))
+
+    def root(node: int) -> int:
+        while first[node] != node:
+            first[node] = node = first[first[node]]
+        return node
+
+    for nodes in joined:
+        for node in nodes:
+            first[root(node)] = root(nodes[0])
+    found: dict[int, list[int]] = {}
+    for node in range(count):
+        found.setdefault(root(node), []).append(node)
+    return list(found.values())
 
 
 def transitive_reduction(successors: Sequence[Sequence[int]]) -> list[list[int]]:

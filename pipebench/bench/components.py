@@ -6,10 +6,10 @@ from functools import cached_property, partial
 from typing import Any
 
 from pipebench.defaults import BEST, SEARCH_PLANNER
-from pipebench.domain.errors import PipebenchError, PluginNotLoaded
+from pipebench.domain.errors import PipebenchError
 from pipebench.domain.value import Value
 from pipebench.hooks.descriptors import Capabilities, Executor, NoOptions, Planner, Scheduler
-from pipebench.hooks.discovery import Provider, cause
+from pipebench.hooks.discovery import Provider
 from pipebench.hooks.manager import Host
 from pipebench.hooks.programs.program import find_program, run_program
 from pipebench.hooks.programs.program_call import ProgramOptions
@@ -69,7 +69,7 @@ def ready_planner(host: Host, reference: Reference) -> Ready:
         check_script(reference.name)
         calls = script_calls(reference.name)
         options = typed_options(reference, NoOptions)
-        return _users_own(reference, lambda: _script(reference.name), "a file", options, calls)
+        return _users_own(reference, lambda: load_script(reference.name), "a file", options, calls)
     if reference.name == BEST:
         raise PipebenchError(
             f"{BEST} is no entrant: it runs every planner with a part of its time, each in a process of its own, "
@@ -87,14 +87,6 @@ def ready_scheduler(host: Host, name: str) -> Ready:
 def ready_executor(host: Host, name: str) -> Ready:
     """An executor by name, options included."""
     return _plugin(host, "executors", parse_reference(name))
-
-
-def _script(path: str) -> Callable[..., Any]:
-    """The planner in a file. What is wrong with the file does not name it again: the row does."""
-    try:
-        return load_script(path)
-    except PluginNotLoaded as error:
-        raise PluginNotLoaded(cause(error.__cause__ or error)) from error.__cause__
 
 
 def _plugin(host: Host, slot: str, reference: Reference) -> Ready:

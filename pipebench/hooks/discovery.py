@@ -164,14 +164,17 @@ def _place(error: BaseException) -> str:
     place, step = "", error.__traceback__
     while step is not None:
         path = step.tb_frame.f_code.co_filename
-        if not path.startswith("<") and not _is_own(path):
+        if not (path.startswith("<") or is_suites(path) or is_pythons(path)):
             place = f" ({os.path.basename(path)[:80]}, line {step.tb_lineno})"
         step = step.tb_next
     return place
 
 
-def _is_own(path: str) -> bool:
-    """Whether a file is pipebench's or of Python's library. Packages are installed into a folder of the latter."""
-    if path.startswith(_SUITE_FOLDER):
-        return True
+def is_suites(path: str) -> bool:
+    """Whether a file of code is pipebench's."""
+    return path.startswith(_SUITE_FOLDER)
+
+
+def is_pythons(path: str) -> bool:
+    """Whether a file of code is of Python's library. Packages are installed into a folder of that."""
     return path.startswith(_LIBRARY_FOLDER) and "-packages" not in path.removeprefix(_LIBRARY_FOLDER)

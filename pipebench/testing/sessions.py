@@ -2,16 +2,13 @@
 
 import re
 import signal
-import sysconfig
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 import msgspec
 
-import pipebench
 from pipebench.bench.machine.memory_limit import SEARCH_MEMORY_BYTES
 from pipebench.bench.searches.isolation.child import Errand
 from pipebench.bench.searches.isolation.client import (
@@ -23,6 +20,7 @@ from pipebench.bench.searches.isolation.conversation import ChildExit
 from pipebench.bench.searches.isolation.wire import BrokenWire
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.value import digest
+from pipebench.hooks.discovery import is_pythons, is_suites
 from pipebench.system.endings import exit_text
 from pipebench.testing.calls import LONG_S, Answer, Call, Ending
 from pipebench.testing.probe import SAMPLE, WORK, PackageFile
@@ -33,7 +31,6 @@ SLOW_S = 5.0
 FATAL, MODULES = "Fatal Python error:", "Extension modules:"
 FRAME = re.compile(r'  File "(?P<file>.+)", line (?P<line>\d+) in (?P<function>.+)')
 """What faulthandler prints when a signal ends the process."""
-SUITE, STDLIB = str(Path(pipebench.__file__).parent), sysconfig.get_path("stdlib")
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,17 +203,13 @@ def _lost_answer(call: Call, ended: ChildExit) -> Answer:
 def last_words(output: str) -> str:
     """The last line that a process printed; after a signal the first line of code that is not the suite's."""
     frames = [found for found in map(FRAME.fullmatch, output.splitlines()) if found is not None]
-    theirs = [frame for frame in frames if not frame["file"].startswith((SUITE, "<"))]
-    own = [frame for frame in theirs if not _of_python(frame["file"])]
+    theirs = [frame for frame in frames if not (frame["file"].startswith("<") or is_suites(frame["file"]))]
+    own = [frame for frame in theirs if not is_pythons(frame["file"])]
     if FATAL in output and theirs:
         frame = (own or theirs)[0]
         return f"in {frame['function']}, {frame['file']} line {frame['line']}"
     lines = [line.strip() for line in output.splitlines() if line.strip() and not line.startswith(MODULES)]
     return lines[-1][:200] if lines else ""
-
-
-def _of_python(file: str) -> bool:
-    return file.startswith(STDLIB) and "site-packages" not in file
 
 
 BROKEN: tuple[Ending, ...] = ("unusable", "crashed", "hung", "died", "not loaded")

@@ -5,6 +5,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from pipebench.algorithms.graph_orders import pieces
 from pipebench.domain.cluster import DeviceType
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.graph import Operator, OperatorGraph, Parameter, Tensor
@@ -188,30 +189,11 @@ def _graph_is_connected(asked: RepeatedCalls) -> None:
     """A graph in one piece: from each operator to each other along tensors, whichever way they flow."""
     graph = _successful_answer(asked, "default").graph
     assert graph is not None
-    found = _pieces(graph)
+    flows = ((operator, *readers) for operator, readers in enumerate(graph.successors))
+    found = pieces(len(graph.operators), flows)
     if len(found) > 1:
         names = " and ".join(repr(graph.operators[piece[0]].name) for piece in found[:2])
         raise Failed(f"{len(found)} pieces with no tensor between them, those of {names} among them")
-
-
-def _pieces(graph: OperatorGraph) -> list[list[int]]:
-    """Operators that hang together, pieces by their first operator."""
-    beside: list[list[int]] = [[] for _ in graph.operators]
-    for operator, readers in enumerate(graph.successors):
-        for reader in readers:
-            beside[operator].append(reader)
-            beside[reader].append(operator)
-    found: list[list[int]] = []
-    seen: set[int] = set()
-    for start in range(len(beside)):
-        piece = [start] if start not in seen else []
-        seen.add(start)
-        for operator in piece:
-            new = [other for other in dict.fromkeys(beside[operator]) if other not in seen]
-            seen.update(new)
-            piece += new
-        found += [piece] if piece else []
-    return found
 
 
 def _state_unchanged(asked: RepeatedCalls) -> None:

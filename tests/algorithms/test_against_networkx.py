@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipebench.algorithms.graph_orders import descendants, members, transitive_reduction
+from pipebench.algorithms.graph_orders import descendants, members, pieces, transitive_reduction
 from pipebench.domain.errors import InvalidValue
 from pipebench.domain.problem import Problem
 from pipebench.domain.topology import topological_order
@@ -127,3 +127,12 @@ def test_equal_signatures_are_isomorphic_branches(problem: Problem) -> None:
 def sizes_of(edges: dict[str, dict[str, float]]) -> list[tuple[float, ...]]:
     """Bytes of parallel edges, whatever their tensors are called."""
     return sorted(tuple(edge.values()) for edge in edges.values())
+
+
+@given(st.integers(0, 12), st.data())
+def test_pieces_are_the_connected_components(count: int, data: st.DataObject) -> None:
+    node = st.integers(0, max(0, count - 1))
+    joined = data.draw(st.lists(st.lists(node, max_size=4), max_size=8)) if count else []
+    graph = nx.Graph((group[0], other) for group in joined for other in group)
+    graph.add_nodes_from(range(count))
+    assert pieces(count, joined) == sorted(sorted(piece) for piece in nx.connected_components(graph))

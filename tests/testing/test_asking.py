@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import pipebench
 from pipebench.hooks.manager import Host
 from pipebench.testing import sessions
 from pipebench.testing.calls import Call
@@ -145,7 +146,7 @@ def test_the_last_words_of_a_process_are_its_own() -> None:
     frames = '  File "/usr/lib/x/numpy.py", line 3 in dot\n  File "/home/me/mine.py", line 7 in plan\n'
     modules = "\nExtension modules: numpy.random, msgspec (total: 2)\n"
     fatal = "Fatal Python error: Aborted\n\nCurrent thread 0x1 (most recent call first):\n"
-    suite = f'  File "{sessions.SUITE}/testing/probe.py", line 9 in work\n'
+    suite = f'  File "{pipebench.__path__[0]}/testing/probe.py", line 9 in work\n'
     assert sessions.last_words(fatal + suite + frames + modules) == "in dot, /usr/lib/x/numpy.py line 3"
     assert sessions.last_words("one\ntwo" + modules) == "two"
     assert sessions.last_words("") == ""

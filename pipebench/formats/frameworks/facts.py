@@ -36,7 +36,9 @@ class FrameworkVariant(Value, frozen=True, kw_only=True):
 
     def facts(self, name: str, usual: FrameworkFacts) -> FrameworkFacts:
         """Those of the framework with the differences, and a name of its own."""
-        differences = {each: getattr(self, each) for each in ("elementwise", "selective_launches")}
+        differences = {
+            each: getattr(self, each) for each in self.__struct_fields__ if each not in ("of", "summary")
+        }
         facts = replace(usual.facts, name=name, **differences)
         return replace(usual, summary=self.summary, facts=facts)
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from pipebench.algorithms.graph_orders import linearise
+from pipebench.algorithms.graph_orders import linearise, pieces
 from pipebench.domain.errors import InvalidValue, PipebenchError
 from pipebench.domain.graph import Operator, OperatorGraph
 from pipebench.domain.profile import DeviceCosts, OperatorCosts, Profile, Provenance
@@ -210,7 +210,9 @@ def _provenance(
     unfed = sum(operator.constant and bool(operator.parameters) for operator in graph.operators)
     if unfed:
         notes.append(f"no input reaches {unfed} operators with parameters: the file may have been cut short")
-    parts = _parts(graph)
+    tensors = zip(graph.producers, graph.consumers, strict=True)
+    ends = ([end for end in (producer, *readers) if end >= 0] for producer, readers in tensors)
+    parts = len(pieces(len(graph.operators), ends))
     if parts > 1:
         notes.append(f"the graph falls into {parts} parts that share no tensor: the file may have been cut short")
     return Provenance(
@@ -220,22 +222,6 @@ def _provenance(
         saved=DEFINITIONS[options.saved],
         notes=tuple(notes),
     )
-
-
-def _parts(graph: OperatorGraph) -> int:
-    """Into how many parts the operators fall of which none shares a tensor with another one."""
-    first = list(range(len(graph.operators)))
-
-    def root(position: int) -> int:
-        while first[position] != position:
-            first[position] = position = first[first[position]]
-        return position
-
-    for producer, consumers in zip(graph.producers, graph.consumers, strict=True):
-        ends = [end for end in (producer, *consumers) if end >= 0]
-        for end in ends[1:]:
-            first[root(end)] = root(ends[0])
-    return sum(root(position) == position for position in range(len(first)))
 
 
 def recognises(data: bytes) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from pipebench.domain.errors import PipebenchError, PluginNotLoaded, nearest
-from pipebench.hooks.discovery import first_line
+from pipebench.hooks.discovery import cause
 
 FUNCTION = "plan"
 CALLS = "CALLS"
@@ -77,7 +77,8 @@ def _syntax(source: bytes, path: str) -> ast.Module | None:
 def load_script(path: str) -> Callable[..., Any]:
     """Run a Python file and return its function `plan`.
 
-    Raises PipebenchError when the file is missing or has no such function, PluginNotLoaded when running it fails.
+    Raises PipebenchError when the file is missing or has no such function, PluginNotLoaded when running it fails:
+    that one does not name the file, whose row does.
     """
     file = _file(path)
     name = f"pipebench_script_{file.stem}"
@@ -92,7 +93,7 @@ def load_script(path: str) -> Callable[..., Any]:
         raise
     except BaseException as error:  # the user's file may raise anything, SystemExit included
         del sys.modules[name]
-        raise PluginNotLoaded(f"{path}: {type(error).__name__}: {first_line(error)}") from error
+        raise PluginNotLoaded(cause(error)) from error
     found = getattr(module, FUNCTION, None)
     if not callable(found):
         raise _without(path, [key for key, value in vars(module).items() if callable(value) and key[0] != "_"])

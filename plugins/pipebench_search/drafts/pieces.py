@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import cache
 
-from pipebench.algorithms.graph_orders import descendants, members
+from pipebench.algorithms.graph_orders import descendants, members, pieces
 
 END_SHARES = 0.03, 0.06, 0.12, 0.25, 0.5
 """Of a stage's work, at its ends."""
@@ -59,27 +59,15 @@ class Pieces:
             done += self._work[op]
             runs.append((done, frozenset(operators[:count])))
         found = [min(runs, key=lambda run: abs(run[0] - share * total))[1] for share in HEAD_SHARES]
-        pieces = self.components(operators)
-        if 1 < len(pieces) <= MOST_PIECES:
-            found += [frozenset(piece) for piece in pieces]
-            half = len(pieces) // 2
-            found.append(frozenset(op for piece in pieces[:half] for op in piece))
+        apart = self.components(operators)
+        if 1 < len(apart) <= MOST_PIECES:
+            found += [frozenset(piece) for piece in apart]
+            half = len(apart) // 2
+            found.append(frozenset(op for piece in apart[:half] for op in piece))
         return list(dict.fromkeys(found))
 
     def _components(self, operators: tuple[int, ...]) -> list[set[int]]:
         """The parts of a stage between which no tensor flows."""
-        inside, root = set(operators), {op: op for op in operators}
-
-        def find(op: int) -> int:
-            while root[op] != op:
-                root[op] = root[root[op]]
-                op = root[op]
-            return op
-
-        for op in operators:
-            for other in self._after[op] & inside:
-                root[find(op)] = find(other)
-        pieces: dict[int, set[int]] = {}
-        for op in operators:
-            pieces.setdefault(find(op), set()).add(op)
-        return list(pieces.values())
+        place = {op: at for at, op in enumerate(operators)}
+        flows = ((place[op], place[other]) for op in operators for other in self._after[op] & place.keys())
+        return [{operators[at] for at in piece} for piece in pieces(len(operators), flows)]
