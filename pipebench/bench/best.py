@@ -120,23 +120,66 @@ def best(
     offered: tuple[str, ...] = ()
     if target is not None:
         offered = target.schedules if scheduler else target.schedulers(problem)
+    terms = _Terms(target, offered, whole)
     portfolio = [replace(trial_of(ready), offered=offered, coarsen=coarsen) for ready in capable]
     search = trial_of(_searcher(host, gap, problem)) if SEARCH_PLANNER in host.slot("planners") else None
     everyone = [*portfolio, search] if search else portfolio
     compile_side_by_side(host, [(each.planner, each.searcher(each.planning)) for each in everyone], compiling)
-    contest = _Contest(host, problem, entries, timeout_s, gap, target, offered, whole, told, solved)
+    contest = _Contest(host, problem, entries, timeout_s, gap, terms, told, solved)
     for position, trial in enumerate(portfolio):
         contest.enter(trial.planner.label, trial, _planners_s(contest.left_s(), trial, len(portfolio), position))
     if search is not None:
-        search = replace(search, start=_start(contest.ranked(), target, offered, whole), heard=solved)
+        search = replace(search, start=terms.start(contest.ranked()), heard=solved)
         contest.enter(SEARCH_PLANNER, search, contest.left_s())
     return contest.result()
 
 
+@dataclass(frozen=True, slots=True)
+class _Terms:
+    """What a plan must be to take part. target: the framework that must express it, under one of the schedulers
+    that are offered. whole: it uses every device.
+    """
+
+    target: Target | None
+    offered: tuple[str, ...]
+    whole: bool
+
+    def refusal(self, outcome: Outcome) -> str:
+        """Why a planner's plan does not take part; '' where it does."""
+        row, target = outcome.row, self.target
+        if row.status != "ok" or outcome.plan is None:
+            return f"{row.status}: {row.reason}"
+        if row.verdict != "valid":
+            return f"the check says {row.verdict}"
+        if row.simulated_s is None:
+            return "it could not be simulated"
+        if target is not None:
+            inexpressible = target.refusal(outcome.problem, outcome.plan)
+            if inexpressible:
+                return f"{target.name} cannot express it: {inexpressible}"
+            if self.offered and row.scheduler not in self.offered:
+                return f"{target.name} does not run it under {row.scheduler}"
+        used, size = outcome.plan.devices_used, outcome.problem.cluster.size
+        return f"it uses {used} of {size} devices" if self.whole and used < size else ""
+
+    def start(self, ranked: Sequence[Candidate]) -> Start:
+        """The fastest plans, from which the search goes on, and what it must keep to."""
+        seeds: dict[str, tuple[str, Plan]] = {}
+        for entry in ranked:
+            if entry.outcome is not None and entry.outcome.plan is not None:
+                seeds.setdefault(digest(entry.outcome.plan), (entry.planner, entry.outcome.plan))
+        return Start(
+            seeds=tuple(seeds.values())[:SEEDS],
+            target="" if self.target is None else self.target.name,
+            offered=self.offered,
+            whole=self.whole,
+            progress=True,
+        )
+
+
 class _Contest:
     """Planners run one after the other against one clock, which starts with it. entries: of those that do not run.
-
-    The other parameters are those of `best`.
+    terms: of taking part. The other parameters are those of `best`.
     """
 
     def __init__(
@@ -146,15 +189,12 @@ class _Contest:
         entries: list[Candidate],
         timeout_s: float,
         gap: float,
-        target: Target | None,
-        offered: Sequence[str],
-        whole: bool,
+        terms: _Terms,
         told: Told,
         solved: Told,
     ) -> None:
         self._host, self._entries, self._timeout_s, self._gap = host, entries, timeout_s, gap
-        self._target, self._whole, self._told, self._solved = target, whole, told, solved
-        self._offered = offered
+        self._terms, self._told, self._solved = terms, told, solved
         self._mini_batch = problem.mini_batch
         self._interrupted = False
         self._incumbent_s = math.inf
@@ -180,7 +220,7 @@ class _Contest:
             self._told(label)
             try:
                 outcome = run_trial(self._host, replace(trial, timeout_s=seconds))
-                reason = _unfit(outcome, self._target, self._offered, self._whole)
+                reason = self._terms.refusal(outcome)
             except KeyboardInterrupt:
                 if not self.ranked():
                     raise
@@ -201,7 +241,7 @@ class _Contest:
 
     def result(self) -> Best:
         """Raises PipebenchError with every reason where no plan takes part."""
-        entries, ranked, target = self._entries, self.ranked(), self._target
+        entries, ranked, target = self._entries, self.ranked(), self._terms.target
         if not ranked:
             alike: dict[str, list[str]] = {}
             for entry in entries:
@@ -211,7 +251,7 @@ class _Contest:
             raise PipebenchError(
                 f"no planner has a plan that {what}: {reasons}",
                 "use more devices or memory, other pins, or --recompute full (or stage)"
-                + ("; --allow-idle lets plans take part that leave devices idle" if self._whole else ""),
+                + ("; --allow-idle lets plans take part that leave devices idle" if self._terms.whole else ""),
                 ExitCode.SOME_FAILED,
             )
         return Best(tuple(entries), tuple(ranked), tuple(_why(entries, ranked, target)))
@@ -280,21 +320,6 @@ def _bound_s(problem: Problem) -> float:
         return 0.0
 
 
-def _start(ranked: Sequence[Candidate], target: Target | None, offered: tuple[str, ...], whole: bool) -> Start:
-    """The fastest plans, and what the search must keep to."""
-    seeds: dict[str, tuple[str, Plan]] = {}
-    for entry in ranked:
-        if entry.outcome is not None and entry.outcome.plan is not None:
-            seeds.setdefault(digest(entry.outcome.plan), (entry.planner, entry.outcome.plan))
-    return Start(
-        seeds=tuple(seeds.values())[:SEEDS],
-        target="" if target is None else target.name,
-        offered=offered,
-        whole=whole,
-        progress=True,
-    )
-
-
 def _incapable(ready: Ready, problem: Problem) -> str:
     """What the planner lacks, from its description alone."""
     component = ready.component
@@ -307,26 +332,6 @@ def _incapable(ready: Ready, problem: Problem) -> str:
     ):
         if needed and not has:
             return f"it has no {what}, which is pinned"
-    return ""
-
-
-def _unfit(outcome: Outcome, target: Target | None, offered: Sequence[str], whole: bool) -> str:
-    row = outcome.row
-    if row.status != "ok" or outcome.plan is None:
-        return f"{row.status}: {row.reason}"
-    if row.verdict != "valid":
-        return f"the check says {row.verdict}"
-    if row.simulated_s is None:
-        return "it could not be simulated"
-    if target is not None:
-        refusal = target.refusal(outcome.problem, outcome.plan)
-        if refusal:
-            return f"{target.name} cannot express it: {refusal}"
-        if offered and row.scheduler not in offered:
-            return f"{target.name} does not run it under {row.scheduler}"
-    used, size = outcome.plan.devices_used, outcome.problem.cluster.size
-    if whole and used < size:
-        return f"it uses {used} of {size} devices"
     return ""
 
 

@@ -16,14 +16,12 @@ def open_host() -> "Host":
     from pipebench.bench.cage.installed import installed_host
 
     host = installed_host()
-    for line in host.warnings:
-        say(f"warning: {line}", err=True)
-    host.warnings_shown = len(host.warnings)
+    show_new_warnings(host)
     return host
 
 
 def show_new_warnings(host: "Host") -> None:
-    """Print the warnings that came up after the host was opened (a failed hook, a name clash)."""
-    for line in host.warnings[host.warnings_shown :]:
-        say(f"warning: {line}", err=True)
-    host.warnings_shown = len(host.warnings)
+    """Print the warnings that were not shown yet: a failed hook or a name clash comes up later than others."""
+    for trouble in host.troubles[host.troubles_shown :]:
+        say(f"warning: {trouble}", err=True)
+    host.troubles_shown = len(host.troubles)

@@ -9,7 +9,7 @@ import msgspec
 
 from pipebench.domain.value import Value
 from pipebench.hooks.descriptors import SLOTS, Component, slot_of
-from pipebench.hooks.discovery import Provider, first_line
+from pipebench.hooks.discovery import Provider, Trouble, first_line
 from pipebench.hooks.option_types import OptionCheck, OptionsDescription, describe_class, options_class
 
 
@@ -35,15 +35,15 @@ class Offer(Value, frozen=True, kw_only=True):
 class Catalogue(Value, frozen=True, kw_only=True):
     """All that the installed plugins offer.
 
-    warnings: of loading, one line for each plugin that is left out.
+    troubles: of loading, one for each plugin that is left out.
     slots: the components of each slot, in the order of their names.
-    slot_warnings: by slot, one line for each component that is left out.
+    slot_troubles: by slot, one for each component that is left out.
     constants: by entry point, what its module binds to names that start with PIPEBENCH_.
     """
 
-    warnings: tuple[str, ...] = ()
+    troubles: tuple[Trouble, ...] = ()
     slots: dict[str, tuple[Offer, ...]] = {}
-    slot_warnings: dict[str, tuple[str, ...]] = {}
+    slot_troubles: dict[str, tuple[Trouble, ...]] = {}
     constants: dict[str, dict[str, Any]] = {}
 
     def only_of(self, providers: Mapping[str, str]) -> "Catalogue":

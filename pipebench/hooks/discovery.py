@@ -10,7 +10,7 @@ from functools import lru_cache
 from importlib.metadata import Distribution, EntryPoint, entry_points
 from itertools import takewhile
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -44,6 +44,61 @@ class Provider:
 
     def __str__(self) -> str:
         return f"{self.distribution} {self.version} ({self.entry_point})"
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What of a plugin does not work, or soon will not, and what mends it. As text it is one warning line.
+
+    kind: what is left out: the `plugin` as a whole, a `hook` (all that it offers in one slot) or a `component`;
+    one whose name another plugin has is a `clash`. Or what is only told: that a
+    function is `no hook`, or that a version is `aging`.
+    slot: of a hook or component. component: its name; None where it has none.
+    remedy: in place of the usual one.
+    """
+
+    provider: Provider
+    kind: Literal["plugin", "hook", "component", "clash", "no hook", "aging"]
+    why: str
+    slot: str = ""
+    component: str | None = None
+    remedy: str = ""
+
+    @property
+    def summary(self) -> str:
+        """The cause, without the plugin and the remedy; with what is left out where that is a part."""
+        return f"{self._part}{self._loss}: {self.why}" if self._part else self.why
+
+    @property
+    def _part(self) -> str:
+        if self.kind == "hook":
+            return f"the {self.slot}"
+        if self.kind not in ("component", "clash"):
+            return ""
+        if self.component is None:
+            return f"one of the {self.slot}"
+        return f"{self.slot.removesuffix('s')} {self.component!r}"
+
+    @property
+    def _loss(self) -> str:
+        if self.kind in ("no hook", "aging"):
+            return ""
+        return " are left out" if self.kind == "hook" else " is left out"
+
+    @property
+    def advice(self) -> str:
+        """The cause and the remedy."""
+        remove = f"update it, or remove it: pip uninstall {self.provider.distribution}"
+        return f"{self.why} ({self.remedy or (REPAIR if self.provider.ships else remove)})"
+
+    def __str__(self) -> str:
+        whose = f"{self._part} of " if self._part else ""
+        return f"{whose}plugin {self.provider}{self._loss}: {self.advice}"
+
+
+def clash(slot: str, name: str, provider: Provider, first: Provider) -> Trouble:
+    """The trouble of a component whose name another plugin has."""
+    return Trouble(provider, "clash", f"the name is already provided by {first}", slot, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +139,10 @@ def _name_and_version(distribution: Distribution) -> tuple[str, str]:
     return head.get("name") or "unknown", head.get("version", "")
 
 
-def load_plugins(points: Iterable[EntryPoint]) -> tuple[list[ImportedPlugin], list[str]]:
-    """The plugins that load, and a warning line with cause and remedy for each that does not."""
+def load_plugins(points: Iterable[EntryPoint]) -> tuple[list[ImportedPlugin], list[Trouble]]:
+    """The plugins that load, and the trouble with each that does not."""
     found: list[ImportedPlugin] = []
-    warnings: list[str] = []
+    troubles: list[Trouble] = []
     for point in points:
         provider = provider_of(point)
         try:
@@ -96,17 +151,19 @@ def load_plugins(points: Iterable[EntryPoint]) -> tuple[list[ImportedPlugin], li
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # a plugin may raise anything, SystemExit included
-            warnings.append(exclusion_warning(provider, cause(error)))
+            troubles.append(Trouble(provider, "plugin", cause(error)))
             continue
         refused = refusal(version)
         if refused is not None:
-            warnings.append(exclusion_warning(provider, refused, UPGRADE if is_newer(version) else ""))
+            remedy = UPGRADE if is_newer(version) else ""
+            troubles.append(Trouble(provider, "plugin", refused, remedy=remedy))
             continue
         aging = notice(int(version or 0))
         if aging is not None:
-            warnings.append(f"plugin {provider}: {aging} (pip install --upgrade {provider.distribution})")
+            upgrade = f"pip install --upgrade {provider.distribution}"
+            troubles.append(Trouble(provider, "aging", aging, remedy=upgrade))
         found.append(ImportedPlugin(provider, module, point.value))
-    return found, warnings
+    return found, troubles
 
 
 def module_constants(module: ModuleType) -> dict[str, Any]:
@@ -119,31 +176,6 @@ def module_constants(module: ModuleType) -> dict[str, Any]:
             except Exception:  # a module may bind anything to the name
                 found[name] = type(value).__name__
     return found
-
-
-def exclusion_warning(provider: Provider, why: str, remedy: str = "") -> str:
-    """The warning line for a plugin that is left out as a whole. remedy: in place of the usual one."""
-    return f"plugin {provider} is left out: {why} ({remedy or _remedy(provider)})"
-
-
-def hook_warning(slot: str, provider: Provider, why: str) -> str:
-    """The warning line for a hook that fails: all that the plugin offers in one slot."""
-    return f"the {slot} of plugin {provider} are left out: {why} ({_remedy(provider)})"
-
-
-def component_warning(slot: str, name: object, provider: Provider, why: str) -> str:
-    """The warning line for one component of a plugin whose others can be used. name: None where it has none."""
-    which = f"one of the {slot}" if name is None else f"{slot.removesuffix('s')} {name!r}"
-    return f"{which} of plugin {provider} is left out: {why} ({_remedy(provider)})"
-
-
-def clash_warning(slot: str, name: str, provider: Provider, first: Provider) -> str:
-    """The warning line for a component whose name another plugin has."""
-    return component_warning(slot, name, provider, f"the name is already provided by {first}")
-
-
-def _remedy(provider: Provider) -> str:
-    return REPAIR if provider.ships else f"update it, or remove it: pip uninstall {provider.distribution}"
 
 
 def first_line(error: BaseException) -> str:

@@ -19,11 +19,9 @@ from pipebench.hooks.descriptors import SLOTS, Component
 from pipebench.hooks.discovery import (
     ImportedPlugin,
     Provider,
+    Trouble,
     cause,
-    clash_warning,
-    component_warning,
-    exclusion_warning,
-    hook_warning,
+    clash,
     installed_entry_points,
     load_plugins,
     module_constants,
@@ -46,23 +44,23 @@ class Registration:
 class Host:
     """All components of all plugins that load.
 
-    warnings: one line for each plugin or component that is left out.
+    troubles: one for each plugin or component that is left out.
     code_here: whether `load` gives the code itself, imported into this process.
     """
 
     code_here = True
 
     def __init__(self, plugins: list[ImportedPlugin] | None = None) -> None:
-        self.warnings: list[str] = []
+        self.troubles: list[Trouble] = []
         if plugins is None:
-            plugins, self.warnings = load_plugins(installed_entry_points())
+            plugins, self.troubles = load_plugins(installed_entry_points())
         self._providers: dict[str, Provider] = {}
         self._entries: dict[str, str] = {}
         self._constants: dict[str, dict[str, Any]] = {}
         for found in plugins:
             self._register(found)
         self._slots: dict[str, dict[str, Registration]] = {}
-        self.warnings_shown = 0
+        self.troubles_shown = 0
 
     @cached_property
     def _manager(self) -> pluggy.PluginManager:
@@ -78,15 +76,15 @@ class Host:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # pluggy's validation of a plugin's hooks
-            self.warnings.append(exclusion_warning(found.provider, cause(error)))
+            self.troubles.append(Trouble(found.provider, "plugin", cause(error)))
         else:
             self._providers[key] = found.provider
             self._entries[key] = found.entry
             self._constants[found.entry] = module_constants(found.module)
             for caller in self._manager.get_hookcallers(found.module) or ():
                 if not caller.has_spec():
-                    hint = nearest(caller.name, _HOOKS)
-                    self.warnings.append(f"plugin {found.provider}: there is no hook {caller.name!r} ({hint})")
+                    why, hint = f"there is no hook {caller.name!r}", nearest(caller.name, _HOOKS)
+                    self.troubles.append(Trouble(found.provider, "no hook", why, remedy=hint))
 
     def slot(self, slot: str) -> dict[str, Registration]:
         """The components of a slot by name, sorted. A clash keeps the first provider and warns of both."""
@@ -111,15 +109,16 @@ class Host:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # a plugin may raise anything, SystemExit included
-            self.warnings.append(hook_warning(slot, provider, cause(error)))
+            self.troubles.append(Trouble(provider, "hook", cause(error), slot))
             return
         for component, wrong in zip(components, flaws, strict=True):
             if wrong is not None:
-                line = component_warning(slot, getattr(component, "name", None), provider, wrong)
-                self.warnings += [line] if line not in self.warnings else []
+                named = getattr(component, "name", None)
+                trouble = Trouble(provider, "component", wrong, slot, None if named is None else str(named))
+                self.troubles += [trouble] if trouble not in self.troubles else []
             elif component.name in offered:
                 first = offered[component.name].provider
-                self.warnings.append(clash_warning(slot, component.name, provider, first))
+                self.troubles.append(clash(slot, component.name, provider, first))
             else:
                 entry = self._entries.get(str(provider), "")
                 offered[component.name] = Registration(component, provider, entry)
@@ -130,8 +129,8 @@ class Host:
         if name in components:
             return components[name]
         error = unknown(slot.removesuffix("s"), name, components)
-        if self.warnings:
-            error.hint = f"{error.hint}; {len(self.warnings)} plugin(s) could not be loaded"
+        if self.troubles:
+            error.hint = f"{error.hint}; {len(self.troubles)} plugin(s) could not be loaded"
         raise error
 
     def index(self) -> dict[str, dict[str, str]]:

@@ -34,7 +34,7 @@ from pipebench.domain.result import PlanResult
 from pipebench.domain.value import Value
 from pipebench.hooks.context import Context, DeadlineReached, ProfileRequest
 from pipebench.hooks.descriptors import Component, Planner
-from pipebench.hooks.discovery import first_line
+from pipebench.hooks.discovery import cause
 from pipebench.hooks.manager import Host
 from pipebench.hooks.syntax import parse_reference, typed_options
 from pipebench.testing.calls import Answer, Call, Ending
@@ -387,5 +387,5 @@ def _ending(error: BaseException) -> Ending:
 
 
 def _text(error: BaseException) -> str:
-    told = str(error) if isinstance(error, PipebenchError) else f"{type(error).__name__}: {first_line(error)}"
+    told = str(error) if isinstance(error, PipebenchError) else cause(error)
     return " ".join(told.encode(errors="replace").decode().split())

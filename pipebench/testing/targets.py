@@ -77,7 +77,7 @@ def _means(target: str, component: str, provider: Provider) -> bool:
 def _unknown_target(host: Host, name: str, points: list[EntryPoint]) -> PipebenchError:
     providers = [provider_of(point) for point in points]
     if any(_means(name, "", provider) for provider in providers):
-        if any(name in line for line in host.warnings):
+        if any(_means(name, "", each.provider) for each in host.troubles):
             return PluginNotLoaded(f"plugin {name!r} could not be loaded", "see pipebench plugin doctor")
         return PipebenchError(f"plugin {name!r} offers nothing that can be checked")
     names = {known for slot in SLOTS for known in host.slot(slot)} | set(plugin_names())

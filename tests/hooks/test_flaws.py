@@ -66,7 +66,7 @@ def leaves() -> Any:
 def test_a_wrong_descriptor_is_one_line_and_the_other_plugin_works(made: Callable[[], Any], cause: str) -> None:
     host = host_with(pipebench_planners=made)
     assert set(host.slot("planners")) == {"good"}
-    (line,) = host.warnings
+    (line,) = map(str, host.troubles)
     assert cause in line
     assert "dist0" in line
     assert "\n" not in line
@@ -75,19 +75,19 @@ def test_a_wrong_descriptor_is_one_line_and_the_other_plugin_works(made: Callabl
 def test_a_wrong_component_does_not_take_its_neighbours_with_it() -> None:
     host = host_with(pipebench_planners=lambda: [planner(name=None), planner(name="kept")])
     assert set(host.slot("planners")) == {"good", "kept"}
-    assert len(host.warnings) == 1
+    assert len(host.troubles) == 1
 
 
 def test_a_format_needs_a_tuple_of_suffixes() -> None:
     host = host_with(pipebench_formats=lambda: [Format(name="f", summary="", load="a:b", suffixes=".x")])
     assert host.slot("formats") == {}
-    assert "suffixes" in host.warnings[0]
+    assert "suffixes" in str(host.troubles[0])
 
 
 def test_a_misspelt_hook_offers_the_nearest() -> None:
     host = host_with(pipebench_planner=lambda: [planner(name="lost")])
     assert set(host.slot("planners")) == {"good"}
-    (line,) = host.warnings
+    (line,) = map(str, host.troubles)
     assert "dist0" in line
     assert "no hook 'pipebench_planner' (did you mean 'pipebench_planners'?" in line
 

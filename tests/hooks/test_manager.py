@@ -32,7 +32,7 @@ def test_shipped_plugins_load_without_a_warning() -> None:
     assert {"madpipe", "graphpipe", "pipedream", "data-parallel", "uniform", "contiguous-exact"} <= set(planners)
     for slot in ("schedulers", "executors", "profilers", "models"):
         assert host.slot(slot)
-    assert host.warnings == []
+    assert host.troubles == []
     assert list(planners) == sorted(planners)
 
 
@@ -55,8 +55,8 @@ def test_a_broken_plugin_is_one_warning_and_the_rest_work(installed: Install, so
     installed("good-plugin", GOOD.replace("{name}", "good"))
     host = Host()
     assert {"good", "madpipe"} <= set(host.slot("planners"))
-    assert len(host.warnings) == 1
-    warning = host.warnings[0]
+    assert len(host.troubles) == 1
+    warning = str(host.troubles[0])
     assert "\n" not in warning
     assert "broken-plugin 1.2" in warning
     assert cause in warning
@@ -65,7 +65,7 @@ def test_a_broken_plugin_is_one_warning_and_the_rest_work(installed: Install, so
 
 def test_a_plugin_for_a_newer_pipebench_asks_for_that(installed: Install) -> None:
     installed("newer-plugin", "PIPEBENCH_API = 99")
-    (warning,) = Host().warnings
+    (warning,) = map(str, Host().troubles)
     assert "hook API 99, this pipebench offers 1 (pip install --upgrade pipebench)" in warning
 
 
@@ -101,7 +101,7 @@ def test_a_warning_says_what_of_a_plugin_is_left_out(installed: Install, source:
     installed("half-one", source.replace("{name}", "good"))
     host = Host()
     host.slot("planners")
-    (warning,) = host.warnings
+    (warning,) = map(str, host.troubles)
     assert warning.startswith(told)
 
 
@@ -144,9 +144,9 @@ def test_a_clash_of_two_strangers_keeps_one_and_names_both(installed: Install) -
     installed("alpha", GOOD.replace("{name}", "same"))
     host = Host()
     assert host.find("planners", "same").provider.distribution == "alpha"
-    assert len(host.warnings) == 1
-    assert "zeta" in host.warnings[0]
-    assert "alpha" in host.warnings[0]
+    assert len(host.troubles) == 1
+    assert "zeta" in str(host.troubles[0])
+    assert "alpha" in str(host.troubles[0])
 
 
 def test_an_unknown_name_offers_the_nearest() -> None:

@@ -92,8 +92,11 @@ ADVICE = "; raise InfeasibleProblem or UnsupportedProblem"
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("{}['x']", "crashed: KeyError: 'x'"),
-        ("plan(problem)", "crashed: TypeError: plan() missing 1 required positional argument: 'context'"),
+        ("{}['x']", "crashed: KeyError: 'x' (mine.py, line 9)"),
+        (
+            "plan(problem)",
+            "crashed: TypeError: plan() missing 1 required positional argument: 'context' (mine.py, line 9)",
+        ),
         ("raise PipebenchError('odd')", f"refused: odd{ADVICE}"),
         ("raise PipebenchError('odd', 'do this')", "refused: odd (do this)"),
         (

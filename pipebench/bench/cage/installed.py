@@ -15,7 +15,7 @@ from pipebench.bench.searches.isolation.client import Isolation, isolation
 from pipebench.bench.searches.isolation.confinement import passed_environment
 from pipebench.domain.errors import PluginNotLoaded
 from pipebench.hooks.descriptions import Catalogue
-from pipebench.hooks.discovery import SUITE, Provider, exclusion_warning, installed_entry_points, provider_of
+from pipebench.hooks.discovery import SUITE, Provider, Trouble, installed_entry_points, provider_of
 from pipebench.hooks.installed.catalogue import DescribedHost, joined
 
 CATALOGUE_S = 30.0
@@ -50,9 +50,9 @@ def installed_catalogue() -> Catalogue:
 def _asked(group: dict[str, str]) -> Catalogue:
     """What the plugins of one distribution offer, asked now."""
     catalogue, left_out = ask_plugins(isolation(), CATALOGUE, Catalogue, list(group))
-    warnings = tuple(exclusion_warning(provider, f"while it is loaded {how}") for provider, how in left_out)
+    troubles = tuple(Trouble(provider, "plugin", f"while it is loaded {how}") for provider, how in left_out)
     catalogue = catalogue.only_of(group)
-    return msgspec.structs.replace(catalogue, warnings=(*warnings, *catalogue.warnings))
+    return msgspec.structs.replace(catalogue, troubles=(*troubles, *catalogue.troubles))
 
 
 _known: dict[tuple[tuple[str, str], ...], Catalogue] = {}
@@ -64,7 +64,7 @@ def _shipped(group: dict[str, str]) -> Catalogue:
     key = (*group.items(), ("", os.pathsep.join(sys.path)))
     if key not in _known:
         catalogue = _asked(group)
-        if catalogue.warnings:
+        if catalogue.troubles:
             return catalogue
         _known[key] = catalogue
     return _known[key]

@@ -13,9 +13,9 @@ from pipebench.hooks.discovery import (
     GROUP,
     ImportedPlugin,
     Provider,
+    Trouble,
     cause,
-    clash_warning,
-    component_warning,
+    clash,
     installed_entry_points,
     load_plugins,
     module_constants,
@@ -44,46 +44,46 @@ class _AnnouncingHost(Host):
 def make_catalogue(announce: Announce, chosen: Collection[str]) -> Catalogue:
     """Import plugins into this process and describe what they offer. chosen: which, `str(provider)`."""
     plugins: list[ImportedPlugin] = []
-    warnings: list[str] = []
+    troubles: list[Trouble] = []
     for point in installed_entry_points():
         provider = provider_of(point)
         if str(provider) not in chosen:
             continue
         announce(provider)
-        loaded, troubles = load_plugins([point])
+        loaded, found = load_plugins([point])
         plugins += loaded
-        warnings += troubles
+        troubles += found
     host = _AnnouncingHost(plugins, announce)
-    warnings += host.warnings
-    slots, slot_warnings = {}, {}
+    troubles += host.troubles
+    slots, slot_troubles = {}, {}
     for slot in SLOTS:
-        before = len(host.warnings)
+        before = len(host.troubles)
         registered = host.slot(slot).values()
-        slot_warnings[slot] = tuple(host.warnings[before:])
+        slot_troubles[slot] = tuple(host.troubles[before:])
         slots[slot] = tuple(describe_offer(slot, each.component, each.provider, each.entry) for each in registered)
     constants = {each.entry: module_constants(each.module) for each in plugins}
-    return Catalogue(warnings=tuple(warnings), slots=slots, slot_warnings=slot_warnings, constants=constants)
+    return Catalogue(troubles=tuple(troubles), slots=slots, slot_troubles=slot_troubles, constants=constants)
 
 
 def joined(catalogues: Iterable[Catalogue]) -> Catalogue:
-    """One catalogue of several. A name that two offer in one slot is the first one's, with a warning."""
-    warnings: list[str] = []
+    """One catalogue of several. A name that two offer in one slot is the first one's, which is a trouble."""
+    troubles: list[Trouble] = []
     slots: dict[str, dict[str, Offer]] = {slot: {} for slot in SLOTS}
-    slot_warnings: dict[str, list[str]] = {slot: [] for slot in SLOTS}
+    slot_troubles: dict[str, list[Trouble]] = {slot: [] for slot in SLOTS}
     constants: dict[str, dict[str, Any]] = {}
     for each in catalogues:
-        warnings += each.warnings
+        troubles += each.troubles
         constants |= each.constants
         for slot, offered in slots.items():
-            slot_warnings[slot] += each.slot_warnings.get(slot, ())
+            slot_troubles[slot] += each.slot_troubles.get(slot, ())
             for offer in each.slots.get(slot, ()):
                 first = offered.setdefault(offer.name, offer)
                 if first is not offer:
-                    slot_warnings[slot].append(clash_warning(slot, offer.name, offer.provider, first.provider))
+                    slot_troubles[slot].append(clash(slot, offer.name, offer.provider, first.provider))
     return Catalogue(
-        warnings=tuple(warnings),
+        troubles=tuple(troubles),
         slots={slot: tuple(offered[name] for name in sorted(offered)) for slot, offered in slots.items()},
-        slot_warnings={slot: tuple(lines) for slot, lines in slot_warnings.items()},
+        slot_troubles={slot: tuple(each) for slot, each in slot_troubles.items()},
         constants=constants,
     )
 
@@ -107,7 +107,7 @@ class DescribedHost(Host):
         self.catalogue = catalogue
         self._index = catalogue.index()
         self._constants = catalogue.constants
-        self.warnings = list(catalogue.warnings)
+        self.troubles = list(catalogue.troubles)
         self._run, self._check = run, check
 
     def slot(self, slot: str) -> dict[str, Registration]:
@@ -115,13 +115,13 @@ class DescribedHost(Host):
         if slot not in SLOTS:
             raise unknown("slot", slot, SLOTS)
         if slot not in self._slots:
-            self.warnings += self.catalogue.slot_warnings.get(slot, ())
+            self.troubles += self.catalogue.slot_troubles.get(slot, ())
             self._slots[slot] = {}
             for each in self.catalogue.slots.get(slot, ()):
                 try:
                     component = component_of(slot, each, self._checker(slot, each.name))
                 except (msgspec.ValidationError, TypeError, KeyError) as error:
-                    self.warnings.append(component_warning(slot, each.name, each.provider, str(error)))
+                    self.troubles.append(Trouble(each.provider, "component", str(error), slot, each.name))
                 else:
                     self._slots[slot][component.name] = Registration(component, each.provider, each.entry)
         return self._slots[slot]
@@ -157,7 +157,7 @@ class ChildHost(Host):
         """The components of a slot by name, sorted; all plugins are imported."""
         if self._all is None:
             self._all = Host()
-            self.warnings = self._all.warnings
+            self.troubles = self._all.troubles
         return self._all.slot(slot)
 
     def find(self, slot: str, name: str) -> Registration:

@@ -10,7 +10,7 @@ from packaging.version import InvalidVersion
 
 from pipebench.hooks import API_VERSION
 from pipebench.hooks.api import is_newer
-from pipebench.hooks.discovery import SUITE, UPGRADE
+from pipebench.hooks.discovery import SUITE, UPGRADE, Trouble
 from pipebench.hooks.installed.inventory import PluginEntry
 
 
@@ -114,13 +114,11 @@ def _plugin(entry: PluginEntry) -> Iterator[Ailment]:
     if entry.state == "left out":
         version = f"write PIPEBENCH_API = {API_VERSION} in the module {module}" if entry.api is None else ""
         remedy = UPGRADE if is_newer(entry.api) else upgrade
-        yield Ailment(who, _warning_cause(entry.troubles[0], who), remedy, version)
+        yield Ailment(who, entry.troubles[0].summary, remedy, version)
         return
-    for line in entry.troubles:
-        clash = "already provided by" in line
-        yield Ailment(
-            who, _warning_cause(line, who), _without(name) if clash else upgrade, _correction(line, module)
-        )
+    for trouble in entry.troubles:
+        remedy = _without(name) if trouble.kind == "clash" else upgrade
+        yield Ailment(who, trouble.summary, remedy, _correction(trouble, module))
     if entry.heavy:
         what = f"imports {', '.join(entry.heavy)} in every command ({entry.import_cpu_s * 1e3:.0f} ms)"
         yield Ailment(who, what, upgrade, "import it in the module that `load` names")
@@ -173,12 +171,11 @@ def _dependency(module: str, missing: str | None) -> str:
     return "" if own else f"name the distribution of {top} in the dependencies of pyproject.toml"
 
 
-def _correction(line: str, module: str) -> str:
-    """What an author does about a warning of a plugin that is loaded in part."""
-    if "there is no hook" in line:
-        hint = line.rpartition(" (")[2].removesuffix(")")
-        return f"rename it in the module {module}: {hint.partition(' Valid: ')[0]}"
-    if "already provided by" in line:
+def _correction(trouble: Trouble, module: str) -> str:
+    """What an author does about the trouble of a plugin that is loaded in part."""
+    if trouble.kind == "no hook":
+        return f"rename it in the module {module}: {trouble.remedy.partition(' Valid: ')[0]}"
+    if trouble.kind == "clash":
         return "give it another name"
     return f"correct it in the module {module}"
 
@@ -189,11 +186,3 @@ def _without(name: str) -> str:
     The suite itself, and so a plugin that ships, is installed again.
     """
     return f"pip install --force-reinstall {name}" if name == SUITE else f"pip uninstall {name}"
-
-
-def _warning_cause(line: str, who: str) -> str:
-    """The cause in a host warning, without the plugin and the advice; with the component where it is about one."""
-    which, _, rest = line.partition(f"plugin {who}")
-    left_out, _, told = rest.partition(": ")
-    why = told.rpartition(" (")[0] or line
-    return f"{which.removesuffix(' of ')}{left_out}: {why}" if which else why

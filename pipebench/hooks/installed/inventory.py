@@ -18,6 +18,7 @@ from pipebench.hooks.descriptors import SLOTS, Component, Executor, Profiler
 from pipebench.hooks.discovery import (
     ImportedPlugin,
     Provider,
+    Trouble,
     cause,
     installed_entry_points,
     load_plugins,
@@ -66,7 +67,7 @@ class PluginEntry(Value, frozen=True, kw_only=True):
     heavy: packages among these modules that belong behind `load`.
     printed: what it prints meanwhile. moves: whether it changes the current folder.
     declares: what its components may do that others may not, one line each.
-    troubles: warning lines.
+    troubles: what of it does not work.
     error: what its import raised, in one line. missing: the module that it did not find.
     """
 
@@ -81,7 +82,7 @@ class PluginEntry(Value, frozen=True, kw_only=True):
     printed: str = ""
     moves: bool = False
     declares: tuple[str, ...] = ()
-    troubles: tuple[str, ...] = ()
+    troubles: tuple[Trouble, ...] = ()
     error: str | None = None
     missing: str | None = None
 
@@ -107,21 +108,21 @@ def make_inventory(announce: Callable[[Provider], None], chosen: Collection[str]
             line = declaration(slot, registered.component)
             declares.setdefault(key, []).extend([line] if line else [])
     loaded = {str(each.provider) for each in found}
-    return [_complete(entry, host.warnings, slots, declares, loaded) for entry in listed]
+    return [_complete(entry, host.troubles, slots, declares, loaded) for entry in listed]
 
 
 def _complete(
     entry: PluginEntry,
-    warnings: list[str],
+    troubles: list[Trouble],
     slots: dict[str, dict[str, list[str]]],
     declares: dict[str, list[str]],
     loaded: Collection[str],
 ) -> PluginEntry:
     key = str(entry.provider)
-    troubles = (*entry.troubles, *(line for line in warnings if f"plugin {entry.provider}" in line))
-    state = ("partly" if troubles else "loaded") if key in loaded else entry.state
+    own = (*entry.troubles, *(each for each in troubles if each.provider == entry.provider))
+    state = ("partly" if own else "loaded") if key in loaded else entry.state
     return replace(
-        entry, troubles=troubles, state=state, slots=slots.get(key, {}), declares=tuple(declares.get(key, ()))
+        entry, troubles=own, state=state, slots=slots.get(key, {}), declares=tuple(declares.get(key, ()))
     )
 
 

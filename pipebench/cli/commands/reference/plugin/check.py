@@ -34,7 +34,7 @@ def command(name: str, only: tuple[str, ...], as_json: bool) -> int:
     try:
         report = check_plugin(host, name, show, only, _tell)
     except PluginNotLoaded as error:
-        why = [line.partition(": ")[2] for line in host.warnings if name in line]
+        why = [each.advice for each in host.troubles if name in str(each)]
         raise PluginNotLoaded(": ".join([error.message, *why[:1]]), error.hint) from error
     show_new_warnings(host)
     if as_json:

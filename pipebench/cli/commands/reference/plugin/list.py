@@ -30,8 +30,8 @@ def command(as_json: bool) -> int:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
         say("  ".join([*cells, row[5]]).rstrip())
     for entry in listed:
-        for line in entry.troubles:
-            say(f"warning: {line}", err=True)
+        for trouble in entry.troubles:
+            say(f"warning: {trouble}", err=True)
     return 0
 
 
@@ -49,6 +49,11 @@ def _row(entry: "PluginEntry") -> tuple[str, ...]:
 
 
 def _plain(entry: "PluginEntry") -> dict[str, Any]:
-    names = ("api", "heavy", "module", "state", "slots", "import_cpu_s", "modules", "troubles")
+    names = ("api", "heavy", "module", "state", "slots", "import_cpu_s", "modules")
     fields = {name: getattr(entry, name) for name in names}
-    return {**asdict(entry.provider), **fields, "declares": entry.declares}
+    return {
+        **asdict(entry.provider),
+        **fields,
+        "troubles": list(map(str, entry.troubles)),
+        "declares": entry.declares,
+    }
