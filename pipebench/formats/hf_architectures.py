@@ -309,6 +309,16 @@ CONFIGS: dict[str, ConfigFacts] = {
 }
 """By model_type."""
 
+REFUSED = {
+    "deepseek_v2": "keys and values are of low rank, and experts are shared",
+    "deepseek_v3": "keys and values are of low rank, and experts are shared",
+    "gpt_oss": "experts have biases and attention has sinks",
+    "llama4_text": "layers with a shared expert take turns with dense ones",
+    "qwen2_moe": "each layer has an expert that all tokens pass besides",
+    "qwen3_next": "most layers have linear attention",
+}
+"""Why the layers of a model_type are none that the model `llm` can have. A row of CONFIGS needs that first."""
+
 ROTARY_KEYS = ("partial_rotary_factor", "rotary_pct", "rope_percent")
 """The share of a head's features that is rotated; `rotary_dim` counts them."""
 ACTIVATION_KEYS = ("hidden_activation", "hidden_act", "activation_function", "activation")

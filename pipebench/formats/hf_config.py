@@ -15,6 +15,7 @@ from pipebench.formats.hf_architectures import (
     ACTIVATIONS,
     CONFIGS,
     NOT_PRICED,
+    REFUSED,
     ROTARY_KEYS,
     ConfigFacts,
     Key,
@@ -52,6 +53,10 @@ def read_config(path: str, sequence: int | None = None) -> ModelConfig:
     kind = said.get("model_type")
     if not isinstance(kind, str) or kind not in CONFIGS:
         named = f"{kind!r}" if kind is not None else "no model_type"
+        if isinstance(kind, str) and kind in REFUSED:
+            raise PipebenchError(
+                f"{path}: {kind} cannot be priced: {REFUSED[kind]}", "profile the model and use --profile"
+            )
         raise PipebenchError(
             f"{path}: unknown architecture {named}",
             f"{_part(said)}{_meant(str(kind))}; a model with the layers of a Llama may be given with model_type "
@@ -127,7 +132,7 @@ class _ConfigReader:
     def _refuse_other_layers(self) -> None:
         """Raise PipebenchError where a key says that layers are built as none of this model_type here."""
         wanted = dict(self._facts.required)
-        wanted |= {key: (self._said.get(other),) for key, other in self._facts.alike.items()}
+        wanted |= {key: (self._said[other],) for key, other in self._facts.alike.items() if other in self._said}
         for key, values in wanted.items():
             first, _, second = key.partition(".")
             value = self._said.get(first)

@@ -11,7 +11,7 @@ from pipebench.costs.flops import forward_flops
 from pipebench.costs.transformer import HEAD, LAYER, POSITIONS
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.graph import OperatorGraph
-from pipebench.formats.hf_architectures import CONFIGS
+from pipebench.formats.hf_architectures import CONFIGS, REFUSED
 from pipebench.formats.hf_config import ModelConfig, read_config
 from pipebench_models.llm_options import ARCHITECTURES, LLMOptions
 from tests.models.zoo import model
@@ -149,6 +149,15 @@ def test_positions_that_opt_has_and_does_not_use(tmp_path: Path) -> None:
 def test_other_layers_are_refused(tmp_path: Path, name: str, changes: dict[str, Any], reason: str) -> None:
     with pytest.raises(PipebenchError, match=reason):
         read(tmp_path, named(name), **changes)
+
+
+def test_layers_that_no_option_expresses_are_refused_with_what_they_are(tmp_path: Path) -> None:
+    assert not REFUSED.keys() & CONFIGS.keys()
+    with pytest.raises(
+        PipebenchError, match="qwen2_moe cannot be priced: each layer has an expert that all tokens"
+    ) as e:
+        read(tmp_path, Published("", "qwen2_moe", 0, 0, {}))
+    assert e.value.hint == "profile the model and use --profile"
 
 
 def test_an_unknown_activation_is_said(tmp_path: Path) -> None:

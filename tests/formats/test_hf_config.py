@@ -73,7 +73,7 @@ def test_qwen3_is_a_llama_with_a_width_of_heads_and_norms_of_them(tmp_path: Path
     assert made["head"] == 128
 
 
-@pytest.mark.parametrize("kind", ["gemma3", "qwen3_next", "qwen2_vl"])
+@pytest.mark.parametrize("kind", ["gemma3", "qwen3_vl", "qwen2_vl"])
 def test_another_architecture_is_told_what_is_known_and_what_can_be_done(tmp_path: Path, kind: str) -> None:
     with pytest.raises(PipebenchError, match=f"unknown architecture '{kind}'") as caught:
         read_config(config(tmp_path, model_type=kind))
@@ -94,6 +94,7 @@ def test_more_tokens_than_the_model_takes(tmp_path: Path) -> None:
         ({"model_type": "mamba"}, "unknown architecture 'mamba'.*llama, mistral, mixtral"),
         ({"model_type": "lama"}, "did you mean 'llama'"),
         ({"model_type": None}, "no model_type"),
+        ({"model_type": ["llama"]}, "unknown architecture \\['llama'\\]"),
         ({"hidden_size": None}, "'hidden_size' is missing"),
         ({"hidden_size": 0}, "hidden_size is 0"),
         ({"hidden_size": "big"}, "hidden_size is 'big'"),
