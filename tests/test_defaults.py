@@ -42,7 +42,7 @@ VALUES = {
     ("costs/transformer.py", "branches"): "a cost term",
     ("formats/frameworks/layouts.py", "pipedream"): "a format",
     ("formats/frameworks/targets.py", "pipedream"): "a format",
-    ("formats/hf_config.py", "bert"): "a model_type of Hugging Face",
+    ("formats/hf_architectures.py", "bert"): "a model_type of Hugging Face",
     ("formats/json_forms.py", "piper"): "a format",
     ("formats/json_forms.py", "tarnawski"): "a format",
     ("formats/profiles/files.py", "pipedream"): "a format",

@@ -55,9 +55,12 @@ class Product:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerShape:
     """sequence: tokens a sample. branches: 2 for a gated feed-forward, else 1. experts: feed-forward parts, of
-    which each token passes `active`. bias, dropout, causal: whether there is one. vectors: of a norm, 1 RMS, 2
-    with shift. qkv_bias: queries, keys and values have one, other products none. head_norm: whether each head's
-    query and key pass an RMS norm.
+    which each token passes `active`. bias, dropout, causal: whether there is one. vectors: of weights of a norm,
+    1 scales, 2 shifts as well. centred: norms subtract the mean, as those do that shift or have no weights.
+    qkv_bias, out_bias, ffn_bias: where `bias` is off, these products have one: queries, keys and values; behind
+    attention; of the feed-forward part. head_norm: whether each head's query and key pass a norm that scales.
+    wide_head_norm: whether it has weights for all heads together, not those of one. norms: 2, one of each part; 4
+    where its result is normed too; 1 where both parts read one. parallel: both parts read the layer's input.
     """
 
     sequence: int
@@ -73,8 +76,14 @@ class LayerShape:
     dropout: bool = False
     causal: bool = True
     vectors: int = 1
+    centred: bool = False
     qkv_bias: bool = False
+    out_bias: bool = False
+    ffn_bias: bool = False
     head_norm: bool = False
+    wide_head_norm: bool = False
+    norms: int = 2
+    parallel: bool = False
 
     @property
     def queries(self) -> int:
@@ -119,8 +128,21 @@ class LayerShape:
 
     @property
     def rms(self) -> bool:
-        """Whether norms scale and do not shift."""
-        return self.vectors == 1
+        """Whether norms scale and do no more."""
+        return self.vectors == 1 and not self.centred
+
+    @property
+    def streams(self) -> int:
+        """Activations of a token outside the parts that the backward reads: what norms and first products read.
+
+        Parts one after the other have an input each, and a norm for each besides. A norm of a result reads it.
+        """
+        return self.norms + (1 if self.parallel else 2)
+
+    @property
+    def reads(self) -> int:
+        """Different activations that the first products read."""
+        return 1 if self.parallel and self.norms == 1 else 2
 
     @property
     def core_flops(self) -> float:
@@ -130,18 +152,22 @@ class LayerShape:
 
     @property
     def split_weights(self) -> int:
-        """Elements that tensor parallelism shares out: matrices, and the biases of those split by output."""
+        """Elements that tensor parallelism shares out: matrices, the biases of those split by output, and norms'
+        weights for all heads.
+        """
         biases = self.queries + 2 * self.keys if self.bias or self.qkv_bias else 0
-        biases += self.experts * self.branches * self.ffn if self.bias else 0
-        return sum(product.weights for product in self.products if product.split) + biases
+        biases += self.experts * self.branches * self.ffn if self.bias or self.ffn_bias else 0
+        of_heads = self.queries + self.keys if self.wide_head_norm else 0
+        return sum(product.weights for product in self.products if product.split) + biases + of_heads
 
     @property
     def whole_weights(self) -> int:
         """Elements that every device holds: norms, the router, biases of the products split by input."""
-        biases = (1 + self.experts) * self.hidden if self.bias else 0
+        biases = self.hidden if self.bias or self.out_bias else 0
+        biases += self.experts * self.hidden if self.bias or self.ffn_bias else 0
         router = sum(product.weights for product in self.products if not product.split)
-        of_heads = 2 * self.head if self.head_norm else 0
-        return 2 * self.vectors * self.hidden + of_heads + biases + router
+        of_heads = 2 * self.head if self.head_norm and not self.wide_head_norm else 0
+        return self.norms * self.vectors * self.hidden + of_heads + biases + router
 
     def weights(self, ways: int = 1) -> int:
         """Elements on one of `ways` devices."""
@@ -161,10 +187,10 @@ class LayerShape:
     ) -> float:
         """What the forward keeps on one of `ways` devices for one sample.
 
-        A token: inputs of both norms and of both first products (4 h), query, key, value and context, input and
-        result of the activation, the dropout masks, attention's row sums. With 16 bits, h = heads x head,
-        ffn = 4 h and dropout it is the 34 s h of Korthikanti et al. 2022, table 2 (selective recomputation), and
-        the row sums.
+        A token: inputs of both norms and of both first products (4 h; `streams`), query, key, value and context,
+        input and result of the activation, the dropout masks, attention's row sums. With 16 bits, h = heads x
+        head, ffn = 4 h and dropout it is the 34 s h of Korthikanti et al. 2022, table 2 (selective recomputation),
+        and the row sums.
         scores: attention keeps its softmax, the mask and the result of its dropout (their 5 a s^2) in place of the
         row sums.
         sequence_split: what lies outside the products is split over the sequence; else each device keeps it whole.
@@ -184,14 +210,15 @@ class LayerShape:
         routed = (self.active - 1) * self.hidden if self.experts > 1 else 0
         masks = 2 * MASK_BYTES * self.hidden if self.dropout else 0
         less = 0 if narrow_bytes is None else element_bytes - narrow_bytes
-        around = element_bytes * (4 * self.hidden + routed) + masks - less * (2 * self.hidden + routed)
-        around += 2 * WIDE_BYTES * self.hidden if eager and self.rms else 0
+        around = element_bytes * (self.streams * self.hidden + routed) + masks
+        around -= less * (self.reads * self.hidden + routed)
+        around += self.norms * WIDE_BYTES * self.hidden if eager and self.rms else 0
         softmax = (element_bytes + (element_bytes + MASK_BYTES if self.dropout else 0)) * self.sequence
         inside = element_bytes * (states + normed + inner) + self.heads * (softmax if scores else STATISTIC_BYTES)
-        inside += WIDE_BYTES * normed if eager else 0
+        inside += WIDE_BYTES * normed if eager and self.rms else 0
         inside -= less * self.active * self.ffn - (narrow_bytes or 0) * self.queries
         if sequence_split:
-            whole = 2 * (element_bytes - less) * self.hidden if keeps_gathered else 0
+            whole = self.reads * (element_bytes - less) * self.hidden if keeps_gathered else 0
             return self.sequence * (whole + (around - whole + inside) / ways)
         # The inputs of the first products are whole on each device, as the norms' are.
         return self.sequence * (around + inside / ways)
@@ -223,6 +250,18 @@ class LayerShape:
         return self.sequence * (element_bytes * (around + inside) + row_sums)
 
 
+VARIATIONS = (
+    "centred",
+    "qkv_bias",
+    "out_bias",
+    "ffn_bias",
+    "head_norm",
+    "wide_head_norm",
+    "parallel",
+)
+"""Fields of LayerShape that an operator has as an attribute where they hold, and else not."""
+
+
 def layer_shape(operator: Operator) -> LayerShape:
     """The shape that an operator of kind LAYER describes. Raises PipebenchError for a dim that it lacks."""
     dims, said = operator.dims, operator.attributes
@@ -241,8 +280,8 @@ def layer_shape(operator: Operator) -> LayerShape:
             dropout=bool(said.get("dropout", 0)),
             causal=bool(said.get("causal", 1)),
             vectors=said.get("vectors", 1),
-            qkv_bias=bool(said.get("qkv_bias", 0)),
-            head_norm=bool(said.get("head_norm", 0)),
+            norms=said.get("norms", 2),
+            **{name: bool(said.get(name, 0)) for name in VARIATIONS},
         )
     except KeyError as missing:
         raise PipebenchError(f"operator {operator.name!r} lacks the dim {missing.args[0]!r}") from None

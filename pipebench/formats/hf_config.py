@@ -1,4 +1,4 @@
-"""A Hugging Face config.json as the options of the model `llm`."""
+"""A Hugging Face config.json as the options of the model `llm`: the table of model types applied to one file."""
 
 from typing import Any
 
@@ -10,19 +10,17 @@ from pipebench.domain.limits import LARGEST_CONFIG_BYTES, MOST_COUNT, MOST_LAYER
 from pipebench.domain.profile import Precision
 from pipebench.domain.value import Value
 from pipebench.formats.files import read_file
+from pipebench.formats.hf_architectures import (
+    ACTIVATION_KEYS,
+    ACTIVATIONS,
+    CONFIGS,
+    NOT_PRICED,
+    REFUSED,
+    ROTARY_KEYS,
+    ConfigFacts,
+    Key,
+)
 
-ARCHITECTURES = {
-    "llama": "llama",
-    "mistral": "llama",
-    "qwen2": "llama",
-    "qwen3": "llama",
-    "gpt2": "gpt2",
-    "bert": "bert",
-    "mixtral": "mixtral",
-}
-"""model_type to the architecture whose layers it has. Sliding windows, of mistral and others, are not priced."""
-BESIDES = {"qwen2": "qkv_bias", "qwen3": "head_norm"}
-"""What the layers of a model_type have besides: the option of `llm` that says so."""
 PRECISIONS: dict[str, Precision] = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}
 
 
@@ -53,87 +51,197 @@ def read_config(path: str, sequence: int | None = None) -> ModelConfig:
         raise PipebenchError(f"{path}: not a config.json: {error}", "give the model's config.json") from None
     require_unique_keys(data, path)
     kind = said.get("model_type")
-    if not isinstance(kind, str) or kind not in ARCHITECTURES:
+    if not isinstance(kind, str) or kind not in CONFIGS:
         named = f"{kind!r}" if kind is not None else "no model_type"
+        if isinstance(kind, str) and kind in REFUSED:
+            raise PipebenchError(
+                f"{path}: {kind} cannot be priced: {REFUSED[kind]}", "profile the model and use --profile"
+            )
         raise PipebenchError(
             f"{path}: unknown architecture {named}",
-            f"{_meant(str(kind))}; a model with the layers of a Llama may be given with model_type llama, "
-            "for others profile the model and use --profile",
+            f"{_part(said)}{_meant(str(kind))}; a model with the layers of a Llama may be given with model_type "
+            "llama, for others profile the model and use --profile",
         )
-    return _ConfigReader(path, said, kind).read(sequence)
+    return _ConfigReader(path, said, CONFIGS[kind]).read(sequence)
 
 
 def _meant(kind: str) -> str:
     """The nearest model_type, and all. None is near a known one with an ending, such as qwen3_moe: it is another
     model.
     """
-    if kind.startswith(tuple(ARCHITECTURES)):
-        return f"valid: {', '.join(sorted(ARCHITECTURES))}"
-    return nearest(kind, ARCHITECTURES)
+    if kind.startswith(tuple(CONFIGS)):
+        return f"valid: {', '.join(sorted(CONFIGS))}"
+    return nearest(kind, CONFIGS)
+
+
+def _part(said: dict[str, Any]) -> str:
+    """What can be read of a model that has a language model inside."""
+    inside = said.get("text_config")
+    kind = inside.get("model_type") if isinstance(inside, dict) else None
+    if not isinstance(kind, str) or kind not in CONFIGS:
+        return ""
+    return f"its text_config is a {kind}, which a file of its own may hold; "
 
 
 class _ConfigReader:
     """Keys of one file, under the names that its architecture gives them."""
 
-    def __init__(self, path: str, said: dict[str, Any], kind: str) -> None:
-        self._path, self._said, self._kind, self._architecture = path, said, kind, ARCHITECTURES[kind]
+    def __init__(self, path: str, said: dict[str, Any], facts: ConfigFacts) -> None:
+        self._path, self._said, self._facts = path, facts.left_out | said, facts
         self._notes: list[str] = []
 
     def read(self, sequence: int | None) -> ModelConfig:
-        gpt2 = self._architecture == "gpt2"
-        hidden = self._count("n_embd" if gpt2 else "hidden_size")
-        longest = self._count("n_positions" if gpt2 else "max_position_embeddings", 1024 if gpt2 else 0)
+        self._refuse_other_layers()
+        facts = self._facts
+        longest = self._count(facts.longest)
+        sequence = self._sequence(sequence, longest)
+        hidden, heads = self._count(facts.hidden), self._count(facts.heads)
+        head = self._count(Key(("head_dim",), facts.head_width))
+        options: dict[str, Any] = {
+            "architecture": facts.architecture,
+            "layers": self._count(facts.layers, MOST_LAYERS),
+            "hidden": hidden,
+            "heads": heads,
+            "kv_heads": self._count(facts.kv_heads) or heads,
+            "head": head,
+            "ffn": self._count(facts.ffn) or self._count(facts.ffn_factor) * hidden,
+            "vocab": self._count(Key(("vocab_size",))),
+            "sequence": sequence,
+            "positions": longest + facts.more_positions if facts.learned and longest else 0,
+            "token_types": self._count(Key(("type_vocab_size",), 2)),
+            "experts": self._count(facts.experts) if facts.experts else 1,
+            "active": self._count(facts.active) if facts.active else 1,
+            "tied": self._flag("tie_word_embeddings", facts.tied),
+            "dropout": self._number(*facts.dropout) > 0,
+            "activation": self._activation(),
+            "rotary_percent": self._rotary_percent(head or max(1, hidden // heads)),
+        }
+        options |= facts.always
+        for switch in facts.switches:
+            options |= switch.on if self._flag(switch.key, switch.default) else switch.off
+        for name, value in options.items():
+            if isinstance(value, Key):
+                options[name] = self._count(value)
+        self._say_what_is_not_priced(options)
+        usual = {"kv_heads": heads, "experts": 1, "active": 1, "token_types": 2, "activation": "usual"}
+        usual |= {"rotary_percent": 100, "norms": 2}
+        said = {name: value for name, value in options.items() if value and value != usual.get(name)}
+        texts = {name: str(value).lower() for name, value in said.items()}
+        return ModelConfig(options=texts, precision=self._precision(), notes=tuple(self._notes))
+
+    def _refuse_other_layers(self) -> None:
+        """Raise PipebenchError where a key says that layers are built as none of this model_type here."""
+        wanted = dict(self._facts.required)
+        wanted |= {key: (self._said[other],) for key, other in self._facts.alike.items() if other in self._said}
+        for key, values in wanted.items():
+            first, _, second = key.partition(".")
+            value = self._said.get(first)
+            if second:
+                value = value.get(second) if isinstance(value, dict) else None
+            if value is not None and value not in values:
+                raise PipebenchError(
+                    f"{self._path}: {key} is {repr(value)[:40]}, only {values[0]!r} can be priced",
+                    "profile the model and use --profile",
+                )
+
+    def _sequence(self, sequence: int | None, longest: int) -> int:
+        """Tokens a sample."""
         if sequence is None:
             if not longest:
                 raise PipebenchError(f"{self._path}: the length of a sample is not known", "give it with --seq")
-            sequence = longest
-            self._notes.append(f"{sequence} tokens a sample, the most that the model takes (--seq)")
-        elif longest and sequence > longest and self._architecture in ("llama", "mixtral"):
+            self._notes.append(f"{longest} tokens a sample, the most that the model takes (--seq)")
+            return longest
+        if longest and sequence > longest:
+            if self._facts.learned:
+                raise PipebenchError(
+                    f"{self._path}: {sequence} tokens a sample are more than the {longest} positions that the "
+                    "model has learned",
+                    f"use --seq {longest} or less",
+                )
             self._notes.append(f"{sequence} tokens a sample are more than the model's {longest}")
-        window = self._said.get("sliding_window")
+        return sequence
+
+    def _say_what_is_not_priced(self, options: dict[str, Any]) -> None:
+        sequence, window = options["sequence"], self._said.get("sliding_window")
         if isinstance(window, int) and window < sequence and self._said.get("use_sliding_window", True):
             self._notes.append(
                 f"the sliding window of {window} tokens is not priced: attention sees all {sequence}"
             )
-        heads = self._count("n_head" if gpt2 else "num_attention_heads")
-        learned = self._architecture in ("gpt2", "bert")
-        dropout = self._said.get("resid_pdrop" if gpt2 else "hidden_dropout_prob", 0.1 if learned else 0.0)
-        options: dict[str, Any] = {
-            "architecture": self._architecture,
-            "layers": self._count("n_layer" if gpt2 else "num_hidden_layers", most=MOST_LAYERS),
-            "hidden": hidden,
-            "heads": heads,
-            "kv_heads": self._count("num_key_value_heads", heads),
-            "head": self._count("head_dim", 0),
-            "ffn": self._count("n_inner" if gpt2 else "intermediate_size", 4 * hidden if gpt2 else None),
-            "vocab": self._count("vocab_size"),
-            "sequence": sequence,
-            "positions": longest if learned else 0,
-            "token_types": self._count("type_vocab_size", 2) if self._architecture == "bert" else 2,
-            "experts": self._count("num_local_experts", 8) if self._architecture == "mixtral" else 1,
-            "active": self._count("num_experts_per_tok", 2) if self._architecture == "mixtral" else 1,
-            "tied": bool(self._said.get("tie_word_embeddings", learned)),
-            "dropout": isinstance(dropout, int | float) and dropout > 0,
-        }
-        if self._kind in BESIDES:
-            options[BESIDES[self._kind]] = True
-        usual = {"kv_heads": heads, "experts": 1, "active": 1, "token_types": 2}
-        said = {name: value for name, value in options.items() if value and value != usual.get(name)}
-        texts = {name: str(value).lower() for name, value in said.items()}
-        return ModelConfig(options=texts, precision=self._precision(), notes=tuple(self._notes))
+        left_out = [text for key, text in NOT_PRICED.items() if self._said.get(key) not in (None, False, 0, 1)]
+        left_out += ["ALiBi's distances"] if options.get("alibi") else []
+        left_out += self._facts.not_priced
+        if left_out:
+            self._notes.append(f"not priced: {', '.join(dict.fromkeys(left_out))}")
+        if options.get("parallel"):
+            norms = options.get("norms", 2)
+            self._notes.append(
+                f"attention and feed-forward part both read the layer's input, with {norms} "
+                f"{'norm' if norms == 1 else 'norms'} a layer; under tensor parallelism two all-reduces are "
+                "priced each way, where a framework that adds the results first needs one"
+            )
+        if options["rotary_percent"] != 100:
+            self._notes.append(
+                f"{options['rotary_percent']} % of a head's features are rotated; the price is of rotating all"
+            )
+        if options["experts"] > 1:
+            self._notes.append(
+                f"each tensor-parallel group holds all {options['experts']} experts, a token passes "
+                f"{options['active']}, tokens spread evenly; under --framework experts run one after the other; "
+                "expert parallelism, routing and the exchange of tokens are not priced"
+            )
+
+    def _activation(self) -> str:
+        """The option's word: usual, where it is so in this architecture."""
+        said = next((self._said[key] for key in ACTIVATION_KEYS if isinstance(self._said.get(key), str)), None)
+        known = ACTIVATIONS.get(said or self._facts.activation)
+        if known is None:
+            self._notes.append(f"the activation {repr(said)[:40]} is priced as any other")
+        usual = "silu" if self._facts.gated else "gelu"
+        return "usual" if known is None or known == usual else known
+
+    def _rotary_percent(self, head: int) -> int:
+        """Of the features of a head, how many are rotated."""
+        features = self._count(Key(("rotary_dim",), 0))
+        if features:
+            return min(100, round(100 * features / head))
+        inside = self._said.get("rope_parameters")
+        places = (self._said, inside if isinstance(inside, dict) else {})
+        said = next((place[key] for place in places for key in ROTARY_KEYS if place.get(key) is not None), None)
+        share = self._facts.rotary if said is None else said
+        if not isinstance(share, int | float) or isinstance(share, bool) or not 0 < share <= 1:
+            raise PipebenchError(
+                f"{self._path}: the share of rotated features is {repr(share)[:40]}, it must be more than 0 and "
+                "at most 1"
+            )
+        return max(1, round(100 * share))
 
     def _precision(self) -> Precision | None:
         kind = self._said.get("torch_dtype", self._said.get("dtype"))
         return PRECISIONS.get(kind) if isinstance(kind, str) else None
 
-    def _count(self, key: str, default: int | None = None, most: int = MOST_COUNT) -> int:
-        """A whole number from 1 to `most`; null and a missing key are the default."""
+    def _flag(self, key: str, default: bool) -> bool:
+        """True or false; null and a missing key are the default."""
         value = self._said.get(key)
         if value is None:
-            if default is None:
-                raise PipebenchError(f"{self._path}: the key {key!r} is missing")
             return default
+        if not isinstance(value, bool):
+            raise PipebenchError(f"{self._path}: {key} is {repr(value)[:40]}, it must be true or false")
+        return value
+
+    def _number(self, key: str, default: float) -> float:
+        """A number; anything else is the default."""
+        value = self._said.get(key)
+        return value if isinstance(value, int | float) else default
+
+    def _count(self, key: Key, most: int = MOST_COUNT) -> int:
+        """A whole number from 1 to `most`; null and a missing key are the default."""
+        name = next((name for name in key.names if self._said.get(name) is not None), None)
+        if name is None:
+            if key.default is None:
+                raise PipebenchError(f"{self._path}: the key {key.names[0]!r} is missing")
+            return key.default
+        value = self._said[name]
         if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
             allowed = f"it must be a whole number from 1 to {most}"
-            raise PipebenchError(f"{self._path}: {key} is {repr(value)[:40]}, {allowed}")
+            raise PipebenchError(f"{self._path}: {name} is {repr(value)[:40]}, {allowed}")
         return value

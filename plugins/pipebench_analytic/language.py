@@ -172,7 +172,9 @@ def _head(work: OperatorWork, tokens: float, hidden: int, stream: float, ways: i
     )
     loss = Kernel(0.0, 2 * logits)
     reduced = size * tokens * hidden / 2 if ways > 1 else 0.0
-    return Parts((product, loss), (product, loss), (product,), reduced, size * hidden * vocab, stream + logits)
+    bias = int(work.weight_bytes > size * hidden * work.operator.dims["vocab"])
+    held = size * (hidden + bias) * vocab
+    return Parts((product, loss), (product, loss), (product,), reduced, held, stream + logits)
 
 
 def _layer(shape: LayerShape, size: int, ways: int) -> Parts:
@@ -190,8 +192,9 @@ def _layer(shape: LayerShape, size: int, ways: int) -> Parts:
     states = size * tokens * (2 * shape.queries + 2 * shape.keys) / ways
     core = Kernel(shape.core_flops / ways, states, 0.0, tokens)
     inner = size * tokens * shape.active * shape.ffn / ways
-    passes = [Kernel(0.0, 2 * stream), Kernel(0.0, 3 * stream)] * 2 + [Kernel(0.0, (shape.branches + 1) * inner)]
-    back = [Kernel(0.0, 5 * stream), Kernel(0.0, 3 * stream)] * 2 + [Kernel(0.0, (2 * shape.branches + 1) * inner)]
+    residuals = [Kernel(0.0, 3 * stream)] * 2
+    passes = [Kernel(0.0, 2 * stream)] * shape.norms + [*residuals, Kernel(0.0, (shape.branches + 1) * inner)]
+    back = [Kernel(0.0, 5 * stream)] * shape.norms + [*residuals, Kernel(0.0, (2 * shape.branches + 1) * inner)]
     saved = shape.saved_bytes(size, ways)
     return Parts(
         forward=(*products, core, *passes),

@@ -135,22 +135,20 @@ class LayerKernels:
         )
 
     def passes(self) -> OperatorPasses:
-        """Two norms and two residuals around attention and the feed-forward part."""
-        stream, between, layer = self.speeds.stream_s, self._between, self._activations
+        """Norms and two residuals around attention and the feed-forward part."""
+        between, layer = self._between, self._activations
         crossing = float(self.element_bytes * self._tokens * self.shape.hidden)
         reduces = [crossing, crossing] if self.ways > 1 else []
         forward, core = self._products("forward"), self._core_forward()
-        biases = [stream(self._inner), stream(3 * self._queries), stream(self._whole), stream(self._whole)]
-        of_keys = [stream(self._queries + 2 * self.element_bytes * layer.keys)] if self.shape.qkv_bias else []
         back = [
-            *between.norm_backward(layer.hidden, layer.rms) * 2,
-            *(each for elements in self._normed_heads for each in between.norm_backward(elements, rms=True)),
+            *between.norm_backward(layer.hidden, layer.rms) * self.shape.norms,
+            *(each for elements in self._normed_heads for each in between.norm_backward(elements, layer.rms)),
             *between.residual_backward(layer) * 2,
             *between.activation_backward(layer),
-            *(biases if self.shape.bias else of_keys),
+            *self._bias_gradients(),
             *between.sums(layer),
         ]
-        norms = [*between.norm(layer.hidden, layer.rms) * 2, *self._head_norms]
+        norms = [*between.norm(layer.hidden, layer.rms) * self.shape.norms, *self._head_norms]
         residuals = between.residual(layer) * 2
         again = Pass(core) if self.attention == "selective" else Pass()
         return OperatorPasses(
@@ -172,7 +170,7 @@ class LayerKernels:
         crossing = float(self.element_bytes * self._tokens * self.shape.hidden)
         return Pass(
             [
-                *between.norm(layer.hidden, layer.rms) * 2,
+                *between.norm(layer.hidden, layer.rms) * self.shape.norms,
                 *self._head_norms,
                 *between.rotations(layer),
                 *products,
@@ -193,7 +191,15 @@ class LayerKernels:
 
     @cached_property
     def _head_norms(self) -> list[float]:
-        return [each for elements in self._normed_heads for each in self._between.norm(elements, rms=True)]
+        return [each for elements in self._normed_heads for each in self._between.norm(elements, self.shape.rms)]
+
+    def _bias_gradients(self) -> list[float]:
+        """Sums over the tokens, one of each product that has a bias."""
+        shape, stream = self.shape, self.speeds.stream_s
+        made = [stream(shape.branches * self._inner)] if shape.bias or shape.ffn_bias else []
+        if shape.bias or shape.qkv_bias:
+            made.append(stream(self._queries + 2 * self.element_bytes * self._activations.keys))
+        return made + [stream(self._whole)] * (2 * shape.bias or shape.out_bias + shape.ffn_bias)
 
     def _products(self, part: str) -> list[float]:
         return [seconds for each in self.shape.products for seconds in self._product(each, part)]

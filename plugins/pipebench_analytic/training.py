@@ -259,8 +259,8 @@ class TrainingCosts:
 
 
 def _scales_only(norm: Operator, weight_bytes: int, size: int) -> bool:
-    """Whether a norm has one vector of weights."""
-    return weight_bytes <= size * norm.dims["hidden"]
+    """Whether a norm has one vector of weights and does not subtract the mean."""
+    return weight_bytes <= size * norm.dims["hidden"] and not norm.attributes.get("centred")
 
 
 def _where_any(seconds: tuple[float, ...]) -> tuple[float, ...]:

@@ -5,57 +5,67 @@ Names of modules (`path`) are those of the Hugging Face implementation. Layers c
 
 from typing import cast
 
-from pipebench.costs.transformer import EMBEDDING, HEAD, LAYER, NORM, POSITIONS, LayerShape
+from pipebench.costs.transformer import EMBEDDING, HEAD, LAYER, NORM, POSITIONS, VARIATIONS, LayerShape
 from pipebench.domain.graph import Operator, OperatorGraph, Parameter, Tensor
 from pipebench.hooks.context import Context
 from pipebench_models.graph_builder import ELEMENT_BYTES
-from pipebench_models.options import LLMOptions
+from pipebench_models.llm_options import LLMOptions
 
 ID_BYTES = 8
-PATHS = {
-    "llama": ("model.embed_tokens", "", "model.layers.", "model.norm", "lm_head"),
-    "mixtral": ("model.embed_tokens", "", "model.layers.", "model.norm", "lm_head"),
-    "gpt2": ("transformer.wte", "transformer.wpe", "transformer.h.", "transformer.ln_f", "lm_head"),
-    "bert": ("bert.embeddings.word_embeddings", "bert.embeddings", "bert.encoder.layer.", "cls.transform", "cls"),
-}
-"""Module of the embedding, of the positions, of the layers (their number follows), of the norm and of the head."""
 
 
 def build_llm(context: Context) -> OperatorGraph:
-    """embedding, positions (gpt2 and bert), layers.0 …, norm, head; the loss runs inside the head.
+    """embedding, positions (where they are learned), layers.0 …, norm, head; the loss runs inside the head.
 
     bert's `norm` is the dense layer, activation and norm before its masked-language-model head.
     """
     options = cast(LLMOptions, context.options)
+    facts, hidden, bert = options.facts, options.hidden, options.architecture == "bert"
     chain = _Chain(f"{options.architecture}-{options.layers}x{options.hidden}", options)
-    embed, positions, layers, norm, head = PATHS[options.architecture]
-    hidden, learned = options.hidden, options.architecture in ("gpt2", "bert")
-    vectors = 2 if learned else 1
+    embed, layers, norm, head, *positions = facts.paths
+    norm_weights = facts.vectors * hidden
     table = "embedding.table"
-    chain.add("embedding", EMBEDDING, {"entries": options.vocab}, {table: options.vocab * hidden}, embed)
-    if learned:
-        rows = options.positions or options.sequence
-        rows += options.token_types if options.architecture == "bert" else 0
-        norms = vectors * hidden if options.architecture == "bert" else 0
-        chain.add("positions", POSITIONS, {"rows": rows}, {"positions.table": rows * hidden + norms}, positions)
+    tables = {table: options.vocab * hidden}
+    if options.embedding_norm:
+        tables["embedding.norm"] = norm_weights
+    chain.add("embedding", EMBEDDING, {"entries": options.vocab}, tables, embed)
+    if facts.learned:
+        rows = (options.positions or options.sequence) + (options.token_types if bert else 0)
+        held = rows * hidden + (norm_weights if bert else 0)
+        chain.add("positions", POSITIONS, {"rows": rows}, {"positions.table": held}, positions[0])
     shape = layer_of(options)
     dims = {"heads": shape.heads, "kv_heads": shape.kv_heads, "head": shape.head, "ffn": shape.ffn}
-    named = ("branches", "experts", "active", "bias", "dropout", "causal", "vectors")
-    attributes = {name: int(getattr(shape, name)) for name in named}
-    attributes |= {name: 1 for name in ("qkv_bias", "head_norm") if getattr(shape, name)}
+    attributes = _attributes(shape, options)
     for layer in range(options.layers):
         weights = {f"layers.{layer}.weights": shape.weights()}
         chain.add(f"layers.{layer}", LAYER, dims, weights, f"{layers}{layer}", attributes, layer)
-    held = vectors * hidden + (hidden * (hidden + 1) if options.architecture == "bert" else 0)
-    chain.add("norm", NORM, {}, {"norm.weights": held}, norm)
-    own = {table: options.vocab * hidden} if options.tied else {"head.weights": options.vocab * hidden}
+    held = norm_weights + (hidden * (hidden + 1) if bert else 0)
+    centred = {"centred": 1} if shape.centred else {}
+    chain.add("norm", NORM, {}, {"norm.weights": held} if held else {}, norm, centred)
+    own = {table if options.tied else "head.weights": options.vocab * hidden}
+    if options.head_bias:
+        own["head.bias"] = options.vocab
     chain.add("head", HEAD, {"vocab": options.vocab}, own, head)
     return chain.graph()
 
 
+def _attributes(shape: LayerShape, options: LLMOptions) -> dict[str, int]:
+    """Of a layer: what its shape is besides its widths, and what frameworks are told of it."""
+    named = ("branches", "experts", "active", "bias", "dropout", "causal", "vectors")
+    attributes = {name: int(getattr(shape, name)) for name in named}
+    attributes |= {name: 1 for name in VARIATIONS if getattr(shape, name)}
+    if shape.norms != 2:
+        attributes["norms"] = shape.norms
+    if options.activation not in ("usual", "silu" if shape.branches == 2 else "gelu"):
+        attributes[options.activation] = 1
+    if options.rotary_percent != 100:
+        attributes["rotary_percent"] = options.rotary_percent
+    return attributes | ({"alibi": 1} if options.alibi else {})
+
+
 def layer_of(options: LLMOptions) -> LayerShape:
     """The shape of each layer."""
-    learned = options.architecture in ("gpt2", "bert")
+    facts = options.facts
     return LayerShape(
         sequence=options.sequence,
         hidden=options.hidden,
@@ -63,15 +73,21 @@ def layer_of(options: LLMOptions) -> LayerShape:
         kv_heads=options.kv_heads or options.heads,
         head=options.head or options.hidden // options.heads,
         ffn=options.ffn,
-        branches=1 if learned else 2,
+        branches=2 if facts.gated else 1,
         experts=options.experts,
         active=options.active,
-        bias=learned,
+        bias=facts.biases,
         dropout=options.dropout,
-        causal=options.architecture != "bert",
-        vectors=2 if learned else 1,
+        causal=facts.causal,
+        vectors=facts.vectors,
+        centred=facts.norm in ("scale", "plain"),
         qkv_bias=options.qkv_bias,
+        out_bias=options.out_bias,
+        ffn_bias=options.ffn_bias,
         head_norm=options.head_norm,
+        wide_head_norm=options.wide_head_norm,
+        norms=options.norms,
+        parallel=options.parallel,
     )
 
 

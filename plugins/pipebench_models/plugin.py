@@ -2,6 +2,7 @@
 
 from pipebench.hooks import hookimpl
 from pipebench.hooks.descriptors import Model
+from pipebench_models.llm_options import LLMOptions
 from pipebench_models.options import (
     AlexNetOptions,
     BertOptions,
@@ -10,7 +11,6 @@ from pipebench_models.options import (
     CLIPOptions,
     DLRMOptions,
     InceptionOptions,
-    LLMOptions,
     MMTOptions,
     PlainInceptionOptions,
     PooledImageOptions,
@@ -228,8 +228,8 @@ def language_model() -> Model:
     return Model(
         name="llm",
         summary=(
-            "language model from a Hugging Face config.json (--config): llama, mistral, mixtral, qwen2, qwen3, "
-            "gpt2, bert"
+            "language model from a Hugging Face config.json (--config): llama, qwen, gemma, phi, olmo, mixtral, "
+            "gpt2, bert and others"
         ),
         load="pipebench_models.llm:build_llm",
         options=LLMOptions,
@@ -237,6 +237,8 @@ def language_model() -> Model:
         deviations=(
             "one operator a layer; flash attention, no scores are kept",
             "no expert parallelism: each tensor-parallel group holds every expert, tokens are spread evenly",
+            "no sliding windows, soft-capping or ALiBi: attention sees all tokens; heads are rotated whole",
+            "layers whose parts read one input exchange as often under tensor parallelism as others",
             "a table that embedding and head share is held at both ends, its gradients are not all-reduced",
         ),
     )

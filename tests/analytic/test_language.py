@@ -1,5 +1,7 @@
 """Costs of language models: what tensor parallelism shares out, what recomputation trades."""
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -82,7 +84,15 @@ def test_a_gated_part_saves_three_widths_and_experts_those_that_run() -> None:
     assert routed.saved_bytes(2) - dense.saved_bytes(2) == 64 * 2 * (inner + 512)
 
 
-QWEN = {"hidden": 512, "heads": 8, "kv_heads": 4, "head": 96, "ffn": 1024, "sequence": 64, "branches": 2}
+QWEN: dict[str, Any] = {
+    "hidden": 512,
+    "heads": 8,
+    "kv_heads": 4,
+    "head": 96,
+    "ffn": 1024,
+    "sequence": 64,
+    "branches": 2,
+}
 QUERIES, KEYS = 8 * 96, 4 * 96
 
 
@@ -97,6 +107,95 @@ def test_what_a_llama_may_have_besides_is_weighed_and_kept() -> None:
         assert normed.saved_bytes(2, ways) - plain.saved_bytes(2, ways) == 2 * kept
         eager = [shape.saved_bytes(2, ways, elementwise="eager") for shape in (normed, plain)]
         assert eager[0] - eager[1] == (2 + 4) * kept
+
+
+def test_norms_of_all_heads_are_shared_out() -> None:
+    plain, normed = (LayerShape(**QWEN, **more) for more in ({}, {"head_norm": True, "wide_head_norm": True}))
+    for ways in (1, 4):
+        assert normed.weights(ways) - plain.weights(ways) == (QUERIES + KEYS) // ways
+
+
+def test_biases_of_single_products() -> None:
+    """Those behind products that are split by input are whole on each device."""
+    plain = LayerShape(**QWEN)
+    behind, inside = (LayerShape(**QWEN, **{name: True}) for name in ("out_bias", "ffn_bias"))
+    everywhere = LayerShape(**QWEN, qkv_bias=True, out_bias=True, ffn_bias=True)
+    for ways in (1, 4):
+        assert behind.weights(ways) - plain.weights(ways) == 512
+        assert inside.weights(ways) - plain.weights(ways) == 2 * 1024 // ways + 512
+        assert everywhere.weights(ways) == LayerShape(**QWEN, bias=True).weights(ways)
+
+
+@pytest.mark.parametrize(
+    ("norms", "parallel", "streams", "reads"),
+    [(2, False, 4, 2), (4, False, 6, 2), (2, True, 3, 2), (1, True, 2, 1)],
+)
+def test_what_norms_and_first_products_read_is_kept(norms: int, parallel: bool, streams: int, reads: int) -> None:
+    """A part behind the other has an input of its own; parts side by side share the layer's."""
+    usual, other = LayerShape(**QWEN), LayerShape(**QWEN, norms=norms, parallel=parallel)
+    stream = 64 * 512
+    assert other.weights() - usual.weights() == (norms - 2) * 512
+    assert other.saved_bytes(2) - usual.saved_bytes(2) == 2 * stream * (streams - 4)
+    narrow = [each.saved_bytes(2) - each.saved_bytes(2, narrow_bytes=1) for each in (other, usual)]
+    assert narrow[0] - narrow[1] == stream * (reads - 2)
+    split = [each.saved_bytes(2, 4, keeps_gathered=True) - each.saved_bytes(2, 4) for each in (other, usual)]
+    assert split[0] * 2 == split[1] * reads
+    eager = [each.saved_bytes(2, elementwise="eager") - each.saved_bytes(2) for each in (other, usual)]
+    assert eager[0] - eager[1] == 4 * stream * (norms - 2)
+
+
+def test_norms_that_subtract_the_mean_keep_nothing_in_fp32() -> None:
+    for vectors in (0, 1, 2):
+        shape = LayerShape(**QWEN, vectors=vectors, centred=vectors < 2, head_norm=vectors > 0)
+        gated = 64 * 2 * 1024
+        assert shape.saved_bytes(2, elementwise="eager") - shape.saved_bytes(2) == gated
+
+
+def test_a_bias_of_the_head_is_held_and_shared_out() -> None:
+    plain, biased = (run(model("llm", **SHAPE, head_bias=bias)) for bias in (False, True))
+    for way in ("tp2-sp", "tp4-sp"):
+        held = [named(costs_of(each, "head"), way).parameter_bytes for each in (plain, biased)]
+        assert held[1] - held[0] == 4 * 1000 // int(way[2])
+
+
+@pytest.mark.parametrize("name", ["megatron", "torchtitan", "torchtitan-eager"])
+def test_other_norms_and_biases_take_time(name: str) -> None:
+    framework = replace(load_framework(name), launch_s=0.0)
+    speeds = Speeds(load_device("A100-SXM4-80GB"), "bf16", framework)
+    made = TrainingCosts(speeds, framework, "flash", 2, (1,))
+    sizes = SHAPE | {"hidden": 4096, "heads": 32, "kv_heads": 8, "sequence": 4096, "ffn": 8192}
+    kernels = ELEMENTWISE[framework.elementwise](2, speeds.stream_s)
+    elements = 4096.0 * 4096
+
+    def seconds(architecture: str = "llama", **more: Any) -> tuple[float, float]:
+        costs = made.costs(model("llm", **sizes, architecture=architecture, **more).operators[1], 0, (), 0)
+        return costs.forward_s[0], costs.backward_s[0]
+
+    plain = seconds()
+    for norms, parallel in ((4, False), (1, True)):
+        other = seconds(norms=norms, parallel=parallel)
+        passes = zip(other, plain, (kernels.norm, kernels.norm_backward), strict=True)
+        for took, usual, norm in passes:
+            assert took - usual == pytest.approx((norms - 2) * sum(norm(elements, True)))
+    biased = seconds(out_bias=True, ffn_bias=True)
+    streams = 2 * speeds.stream_s(2 * elements) + speeds.stream_s(2 * 2 * 4096 * 8192)
+    assert biased[0] == plain[0]
+    assert biased[1] - plain[1] == pytest.approx(streams)
+    centred = seconds("cohere")
+    for took, usual, norm in zip(centred, plain, (kernels.norm, kernels.norm_backward), strict=True):
+        assert took - usual == pytest.approx(2 * (sum(norm(elements, False)) - sum(norm(elements, True))))
+
+
+@pytest.mark.parametrize("architecture", ["llama", "cohere", "olmo", "stablelm"])
+def test_the_last_norm_is_as_those_of_the_layers(architecture: str) -> None:
+    framework = replace(load_framework("torchtitan-eager"), launch_s=0.0)
+    speeds = Speeds(load_device("A100-SXM4-80GB"), "bf16", framework)
+    graph = model("llm", **SHAPE, architecture=architecture)
+    (norm,) = (operator for operator in graph.operators if operator.name == "norm")
+    weight_bytes = sum(each.bytes for each in graph.parameters if each.name in norm.parameters) // 2
+    costs = TrainingCosts(speeds, framework, "flash", 2, (1,)).costs(norm, weight_bytes, (), 0)
+    stream = 64 * 512
+    assert costs.saved_bytes_per_sample == (2 + 4 * (architecture == "llama")) * stream
 
 
 @pytest.mark.parametrize("name", ["megatron", "torchtitan", "torchtitan-eager"])

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from pipebench.domain.errors import PipebenchError
+from pipebench.formats.hf_architectures import CONFIGS
 from pipebench.formats.hf_config import read_config
-from pipebench_models.options import LLMOptions
+from pipebench_models.llm_options import LLMOptions
 from tests.language_models import LLAMA_70B_OPTIONS, config
 
 GPT2 = {
@@ -72,13 +73,13 @@ def test_qwen3_is_a_llama_with_a_width_of_heads_and_norms_of_them(tmp_path: Path
     assert made["head"] == 128
 
 
-@pytest.mark.parametrize("kind", ["gemma2", "qwen3_moe", "qwen2_vl"])
+@pytest.mark.parametrize("kind", ["gemma3", "qwen3_vl", "qwen2_vl"])
 def test_another_architecture_is_told_what_is_known_and_what_can_be_done(tmp_path: Path, kind: str) -> None:
     with pytest.raises(PipebenchError, match=f"unknown architecture '{kind}'") as caught:
         read_config(config(tmp_path, model_type=kind))
     assert caught.value.hint == (
-        "valid: bert, gpt2, llama, mistral, mixtral, qwen2, qwen3; a model with the layers of a Llama may be "
-        "given with model_type llama, for others profile the model and use --profile"
+        f"valid: {', '.join(sorted(CONFIGS))}; a model with the layers of a Llama may be given with model_type "
+        "llama, for others profile the model and use --profile"
     )
 
 
@@ -93,6 +94,7 @@ def test_more_tokens_than_the_model_takes(tmp_path: Path) -> None:
         ({"model_type": "mamba"}, "unknown architecture 'mamba'.*llama, mistral, mixtral"),
         ({"model_type": "lama"}, "did you mean 'llama'"),
         ({"model_type": None}, "no model_type"),
+        ({"model_type": ["llama"]}, "unknown architecture \\['llama'\\]"),
         ({"hidden_size": None}, "'hidden_size' is missing"),
         ({"hidden_size": 0}, "hidden_size is 0"),
         ({"hidden_size": "big"}, "hidden_size is 'big'"),

@@ -369,7 +369,19 @@ def _configurations() -> Iterator[Seed]:
         "torch_dtype": "float32",
     }
     mixtral = llama | {"model_type": "mixtral", "num_local_experts": 4, "num_experts_per_tok": 2}
-    for name, said in (("llama", llama), ("gpt2", gpt2), ("mixtral", mixtral)):
+    falcon = llama | {
+        "model_type": "falcon",
+        "multi_query": False,
+        "new_decoder_architecture": True,
+        "num_kv_heads": 2,
+        "num_ln_in_parallel_attn": 1,
+        "bias": True,
+        "partial_rotary_factor": 0.5,
+        "activation": "gelu",
+    }
+    opt = llama | {"model_type": "opt", "ffn_dim": 128, "word_embed_proj_dim": 64, "do_layer_norm_before": True}
+    configs = {"llama": llama, "gpt2": gpt2, "mixtral": mixtral, "falcon": falcon, "opt": opt}
+    for name, said in configs.items():
         yield Seed("config", f"{name}.config.json", "json", json.dumps(said).encode())
 
 

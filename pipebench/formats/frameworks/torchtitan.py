@@ -1,6 +1,6 @@
 """A plan as torchtitan's module_fqns_per_model_part, and its schedule as CSV."""
 
-from pipebench.costs.transformer import EMBEDDING, HEAD, LAYER, NORM
+from pipebench.costs.transformer import EMBEDDING, HEAD, LAYER, NORM, layer_shape
 from pipebench.defaults import INTERLEAVED, ONE_F_ONE_B
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.framework import Framework
@@ -89,7 +89,7 @@ def text(made: Arrangement, csv: str) -> str:
         ")\n"
         f"activation_checkpoint = {_CHECKPOINTS[made.recompute]}\n"
         f"{_compilation(made)}"
-        f"{_tokens(made)}" + "".join(f"# {line}\n" for line in torchtitan_launch(made).lines())
+        f"{_tokens(made)}{_own_model(made)}" + "".join(f"# {line}\n" for line in torchtitan_launch(made).lines())
     )
 
 
@@ -111,6 +111,20 @@ def _tokens(made: Arrangement) -> str:
         f"    max_context_length={sequence},\n"
         ")\n"
     )
+
+
+def _own_model(made: Arrangement) -> str:
+    """A comment where layers are none of torchtitan's dense decoders. A profile may not say what they are."""
+    layer = next(operator for operator in made.graph.operators if operator.kind == LAYER)
+    try:
+        shape, said = layer_shape(layer), layer.attributes
+    except PipebenchError:
+        return ""
+    biases = shape.bias or shape.out_bias or shape.ffn_bias
+    usual = shape.rms and shape.branches == 2 and shape.norms == 2 and not shape.parallel and not biases
+    if usual and not shape.wide_head_norm and not any(said.get(each) for each in ("gelu", "relu", "alibi")):
+        return ""
+    return "# its layers are not those of a Llama or a Qwen: the model with these modules is yours to register\n"
 
 
 _CHECKPOINTS = {"none": "None", "selective": "SelectiveAC.Config()"}

@@ -1,0 +1,190 @@
+"""Options of the model `llm`, and what is true of all models of an architecture."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pipebench.domain.value import Value, require
+from pipebench_models.options import require_positive
+
+Architecture = Literal[
+    "llama",
+    "mixtral",
+    "gpt2",
+    "bert",
+    "bloom",
+    "cohere",
+    "falcon",
+    "gpt_neox",
+    "gptj",
+    "internlm2",
+    "mpt",
+    "olmo",
+    "opt",
+    "phi",
+    "stablelm",
+    "starcoder2",
+]
+Activation = Literal["usual", "silu", "gelu", "relu", "squared_relu"]
+
+
+@dataclass(frozen=True, slots=True)
+class ArchitectureFacts:
+    """What all models of an architecture have.
+
+    paths: modules of the embedding, of the layers (their number follows), of the norm, of the head and, where
+    positions are learned, of those. norm: rms, layer (it shifts), scale (it subtracts the mean and scales), plain
+    (it has no weights). gated: whether the feed-forward part is. biases: whether all products of a layer have one.
+    causal: whether a token sees those before it only. routed: whether there may be several experts.
+    """
+
+    paths: tuple[str, ...]
+    norm: Literal["rms", "layer", "scale", "plain"] = "layer"
+    gated: bool = False
+    biases: bool = False
+    causal: bool = True
+    routed: bool = False
+
+    @property
+    def vectors(self) -> int:
+        """Of a norm's weights."""
+        return {"rms": 1, "layer": 2, "scale": 1, "plain": 0}[self.norm]
+
+    @property
+    def learned(self) -> bool:
+        """Whether positions are learned."""
+        return len(self.paths) == 5
+
+
+MODEL = ("model.embed_tokens", "model.layers.", "model.norm", "lm_head")
+TRANSFORMER = ("transformer.wte", "transformer.h.", "transformer.ln_f", "lm_head")
+WORDS = ("transformer.word_embeddings", *TRANSFORMER[1:])
+DECODER = ("model.decoder.embed_tokens", "model.decoder.layers.", "model.decoder.final_layer_norm", "lm_head")
+ARCHITECTURES: dict[Architecture, ArchitectureFacts] = {
+    "llama": ArchitectureFacts(MODEL, norm="rms", gated=True),
+    "mixtral": ArchitectureFacts(MODEL, norm="rms", gated=True, routed=True),
+    "gpt2": ArchitectureFacts((*TRANSFORMER, "transformer.wpe"), biases=True),
+    "bert": ArchitectureFacts(
+        (
+            "bert.embeddings.word_embeddings",
+            "bert.encoder.layer.",
+            "cls.transform",
+            "cls",
+            "bert.embeddings",
+        ),
+        biases=True,
+        causal=False,
+    ),
+    "bloom": ArchitectureFacts(WORDS, biases=True),
+    "cohere": ArchitectureFacts(MODEL, norm="scale", gated=True),
+    "falcon": ArchitectureFacts(WORDS),
+    "gpt_neox": ArchitectureFacts(
+        ("gpt_neox.embed_in", "gpt_neox.layers.", "gpt_neox.final_layer_norm", "embed_out")
+    ),
+    "gptj": ArchitectureFacts(TRANSFORMER),
+    "internlm2": ArchitectureFacts(
+        ("model.tok_embeddings", "model.layers.", "model.norm", "output"), norm="rms", gated=True
+    ),
+    "mpt": ArchitectureFacts(
+        ("transformer.wte", "transformer.blocks.", "transformer.norm_f", "lm_head"), norm="scale"
+    ),
+    "olmo": ArchitectureFacts(MODEL, norm="plain", gated=True),
+    "opt": ArchitectureFacts((*DECODER, "model.decoder.embed_positions")),
+    "phi": ArchitectureFacts(
+        ("model.embed_tokens", "model.layers.", "model.final_layernorm", "lm_head"), biases=True
+    ),
+    "stablelm": ArchitectureFacts(MODEL, gated=True),
+    "starcoder2": ArchitectureFacts(MODEL),
+}
+"""Modules are named as in the Hugging Face implementation (of internlm2 as in its own)."""
+
+
+class LLMOptions(Value, frozen=True, kw_only=True):
+    """architecture: how a layer is built. layers, hidden, heads, ffn: as in the config. kv_heads: key and value
+    heads (0: as many as heads). head: width of a head (0: hidden / heads). vocab: entries of the table.
+    sequence: tokens a sample. positions: learned positions (0: as many as tokens; gpt2, bert and opt only).
+    token_types: bert's. experts, active: feed-forward parts, and how many of them a token passes (mixtral).
+    tied: head and embedding share a table. dropout: whether its masks are kept. qkv_bias: queries, keys and values
+    have biases (Qwen2). out_bias, ffn_bias, head_bias: so have attention's last product, those of the
+    feed-forward part, the head. head_norm: each head's query and key are normed (Qwen3). wide_head_norm: with
+    weights of all heads (OLMo 2). embedding_norm: there is a norm behind the embedding (BLOOM). norms: of a layer;
+    4 where results of attention and feed-forward part are normed too (Gemma 2), 1 where both parts read one.
+    parallel: both parts read the layer's input (GPT-NeoX). activation: of the feed-forward part; usual: silu where
+    that is gated, else gelu. rotary_percent: of a head's features, how many are rotated. alibi: a distance is
+    added to attention's scores. The last three take no time and are for frameworks.
+    """
+
+    architecture: Architecture = "llama"
+    layers: int = 32
+    hidden: int = 4096
+    heads: int = 32
+    kv_heads: int = 0
+    head: int = 0
+    ffn: int = 11008
+    vocab: int = 32000
+    sequence: int = 2048
+    positions: int = 0
+    token_types: int = 2
+    experts: int = 1
+    active: int = 1
+    tied: bool = False
+    dropout: bool = False
+    qkv_bias: bool = False
+    head_norm: bool = False
+    out_bias: bool = False
+    ffn_bias: bool = False
+    head_bias: bool = False
+    wide_head_norm: bool = False
+    embedding_norm: bool = False
+    norms: int = 2
+    parallel: bool = False
+    activation: Activation = "usual"
+    rotary_percent: int = 100
+    alibi: bool = False
+
+    @property
+    def facts(self) -> ArchitectureFacts:
+        """Those of the architecture."""
+        return ARCHITECTURES[self.architecture]
+
+    def __post_init__(self) -> None:
+        require_positive(self, "layers", "hidden", "heads", "ffn", "vocab", "sequence", "experts", "active")
+        for name in ("kv_heads", "head", "positions", "token_types"):
+            require(getattr(self, name) >= 0, f"{name} is {getattr(self, name)}, it must not be negative")
+        require(
+            self.head > 0 or self.hidden % self.heads == 0,
+            f"heads={self.heads} does not divide hidden={self.hidden}, so the width of a head is not known",
+        )
+        require(
+            self.heads % (self.kv_heads or self.heads) == 0,
+            f"kv_heads={self.kv_heads} does not divide heads={self.heads}",
+        )
+        require(
+            self.active <= self.experts, f"active={self.active} of experts={self.experts}: there are not as many"
+        )
+        require(
+            self.experts == 1 or self.facts.routed,
+            f"experts={self.experts}: only architecture=mixtral has several",
+        )
+        require(
+            not self.head_norm or self.facts.norm != "plain",
+            f"head_norm=true: the norms of architecture={self.architecture} have no weights",
+        )
+        require(self.head_norm or not self.wide_head_norm, "wide_head_norm=true: only with head_norm=true")
+        for name in ("qkv_bias", "out_bias", "ffn_bias"):
+            require(
+                not getattr(self, name) or not self.facts.biases,
+                f"{name}=true: all products of architecture={self.architecture} have biases",
+            )
+        require(self.norms in (1, 2, 4), f"norms is {self.norms}, it must be 1, 2 or 4")
+        require(
+            self.norms == 2 or self.parallel == (self.norms == 1),
+            f"norms={self.norms}: 1 goes with parallel=true, 4 with parallel=false",
+        )
+        require(
+            0 <= self.rotary_percent <= 100,
+            f"rotary_percent is {self.rotary_percent}, it must be from 0 to 100",
+        )
+        require(
+            self.positions == 0 or self.sequence <= self.positions,
+            f"sequence={self.sequence} is longer than the {self.positions} positions that the model has learned",
+        )

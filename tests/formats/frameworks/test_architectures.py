@@ -1,0 +1,138 @@
+"""What blocks say of a model's layers."""
+
+from typing import Any
+
+import pytest
+
+from pipebench.domain.problem import Pins
+from pipebench.formats.frameworks import megatron
+from pipebench.formats.frameworks.arrangement import Arrangement, arrange
+from pipebench.formats.frameworks.targets import TARGETS
+from tests.language_models import TINY, planned, problem
+
+SIZES = ("layers", "size", "parallel", "batch", "seq", "layout", "bf16", "heads", "accumulate", "grad")
+OWN = "no flag says this of the model, its layer specification is yours: "
+ROPE = ["--max-position-embeddings 128", "--position-embedding-type rope"]
+UNTIED = "--untie-embeddings-and-output-weights"
+
+
+def arranged(**options: Any) -> Arrangement:
+    pins = Pins(tensor_parallel=1, pipeline=2, data_parallel=1, virtual_stages=1, micro_batch=1, recompute="none")
+    made = problem(devices=2, mini_batch=8, pins=pins, **TINY | options)
+    return arrange(made, planned(made))
+
+
+def architecture_flags(made: Arrangement) -> list[str]:
+    lines = TARGETS["megatron"].write(made, "").splitlines()
+    return [line for line in lines if line == UNTIED or not any(word in line.split()[0] for word in SIZES)]
+
+
+def unsaid(made: Arrangement) -> list[str]:
+    return [line.removeprefix(OWN) for line in megatron.comments(made) if line.startswith(OWN)]
+
+
+@pytest.mark.parametrize(
+    ("options", "flags", "own"),
+    [
+        ({}, ["--swiglu", "--normalization RMSNorm", "--disable-bias-linear", *ROPE, UNTIED], []),
+        (
+            {"qkv_bias": True, "tied": True},
+            ["--swiglu", "--normalization RMSNorm", "--disable-bias-linear", "--add-qkv-bias", *ROPE],
+            [],
+        ),
+        (
+            {"head_norm": True, "head": 64, "kv_heads": 2},
+            [
+                "--group-query-attention --num-query-groups 2",
+                "--kv-channels 64",
+                "--swiglu",
+                "--normalization RMSNorm",
+                "--qk-layernorm",
+                "--disable-bias-linear",
+                *ROPE,
+                UNTIED,
+            ],
+            [],
+        ),
+        (
+            {"qkv_bias": True, "out_bias": True, "ffn_bias": True, "rotary_percent": 50},
+            ["--swiglu", "--normalization RMSNorm", *ROPE, "--rotary-percent 0.5", UNTIED],
+            [],
+        ),
+        (
+            {"qkv_bias": True, "out_bias": True},
+            ["--swiglu", "--normalization RMSNorm", *ROPE, UNTIED],
+            ["biases of some products"],
+        ),
+        (
+            {"norms": 4, "activation": "gelu", "tied": True},
+            ["--swiglu", "--normalization RMSNorm", "--disable-bias-linear", *ROPE],
+            [
+                "results of attention and feed-forward part are normed too",
+                "the feed-forward part is gated by gelu (--swiglu has its widths and its work)",
+            ],
+        ),
+        (
+            {"architecture": "gpt2", "tied": True, "positions": 256},
+            ["--max-position-embeddings 256"],
+            [],
+        ),
+        (
+            {"architecture": "gptj", "norms": 1, "parallel": True, "ffn_bias": True, "head_bias": True},
+            [*ROPE, UNTIED],
+            ["attention and feed-forward part read one input", "a bias of the head", "biases of some products"],
+        ),
+        (
+            {"architecture": "mpt", "alibi": True, "tied": True},
+            ["--disable-bias-linear", ROPE[0], "--position-embedding-type none"],
+            ["norms subtract the mean and do not shift", "ALiBi"],
+        ),
+        (
+            {"architecture": "bloom", "alibi": True, "tied": True, "embedding_norm": True},
+            [ROPE[0], "--position-embedding-type none"],
+            ["ALiBi", "a norm behind the embedding"],
+        ),
+        (
+            {"architecture": "starcoder2", "activation": "squared_relu", "tied": True},
+            ["--squared-relu", "--disable-bias-linear", *ROPE],
+            [],
+        ),
+        (
+            {"architecture": "olmo", "tied": True},
+            ["--swiglu", "--disable-bias-linear", *ROPE],
+            ["norms have no weights"],
+        ),
+        (
+            {"architecture": "mixtral", "experts": 4, "active": 2, "head_norm": True, "wide_head_norm": True},
+            [
+                "--num-experts 4 --moe-router-topk 2",
+                "--swiglu",
+                "--normalization RMSNorm",
+                "--qk-layernorm",
+                "--disable-bias-linear",
+                *ROPE,
+                UNTIED,
+            ],
+            ["norms of queries and keys have weights of all heads"],
+        ),
+    ],
+)
+def test_megatron_is_told_of_the_layers(options: dict[str, Any], flags: list[str], own: list[str]) -> None:
+    made = arranged(**options)
+    assert architecture_flags(made) == flags
+    assert unsaid(made) == own
+
+
+@pytest.mark.parametrize(
+    ("options", "own"),
+    [
+        ({}, False),
+        ({"head_norm": True, "qkv_bias": True}, False),
+        ({"architecture": "stablelm"}, True),
+        ({"norms": 4}, True),
+        ({"activation": "gelu"}, True),
+        ({"out_bias": True}, True),
+    ],
+)
+def test_torchtitan_says_that_it_has_no_such_model(options: dict[str, Any], own: bool) -> None:
+    assert ("yours to register" in TARGETS["torchtitan"].write(arranged(**options), "order.csv")) == own

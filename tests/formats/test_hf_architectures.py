@@ -1,0 +1,178 @@
+"""The table of model types: parameters and FLOP of published models, what is said of them, and what is refused."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from pipebench.costs.flops import forward_flops
+from pipebench.costs.transformer import HEAD, LAYER, POSITIONS
+from pipebench.domain.errors import PipebenchError
+from pipebench.domain.graph import OperatorGraph
+from pipebench.formats.hf_architectures import CONFIGS, REFUSED
+from pipebench.formats.hf_config import ModelConfig, read_config
+from pipebench_models.llm_options import ARCHITECTURES, LLMOptions
+from tests.models.zoo import model
+from tests.published_configs import PUBLISHED, Published
+
+FP32_BYTES = 4
+SEQUENCE = 512
+NAMES = [each.name for each in PUBLISHED]
+
+
+def read(folder: Path, published: Published, sequence: int = SEQUENCE, **changes: Any) -> ModelConfig:
+    said = {"model_type": published.model_type} | published.keys | changes
+    path = folder / "config.json"
+    path.write_text(json.dumps({key: value for key, value in said.items() if value is not ...}))
+    return read_config(str(path), sequence)
+
+
+def graph(config: ModelConfig) -> OperatorGraph:
+    options = msgspec.convert(config.options, LLMOptions, strict=False)
+    return model("llm", **msgspec.to_builtins(options))
+
+
+def named(name: str) -> Published:
+    return next(each for each in PUBLISHED if each.name.endswith(name))
+
+
+def parameters(made: OperatorGraph) -> int:
+    return sum(parameter.bytes for parameter in made.parameters) // FP32_BYTES
+
+
+@pytest.mark.parametrize("published", PUBLISHED, ids=NAMES)
+def test_parameters_are_those_of_the_checkpoint(tmp_path: Path, published: Published) -> None:
+    assert parameters(graph(read(tmp_path, published))) == published.parameters
+
+
+@pytest.mark.parametrize("published", PUBLISHED, ids=NAMES)
+def test_flops_are_two_a_weight_and_attention(tmp_path: Path, published: Published) -> None:
+    made = graph(read(tmp_path, published))
+    layers = [operator.dims for operator in made.operators if operator.kind == LAYER]
+    core = sum(2 * SEQUENCE**2 * dims["heads"] * dims["head"] for dims in layers)
+    counted = sum(forward_flops(operator) for operator in made.operators if operator.kind in (LAYER, HEAD))
+    assert counted == 2 * SEQUENCE * published.products + core
+
+
+def test_every_model_type_has_a_published_model() -> None:
+    assert {each.model_type for each in PUBLISHED} | {"bert"} == CONFIGS.keys()
+
+
+@pytest.mark.parametrize("kind", sorted(CONFIGS))
+def test_the_table_and_the_model_agree_on_an_architecture(kind: str) -> None:
+    facts = CONFIGS[kind]
+    built = next(each for name, each in ARCHITECTURES.items() if name == facts.architecture)
+    assert (facts.gated, facts.learned) == (built.gated, built.learned)
+    assert (facts.experts is not None) == built.routed
+
+
+@pytest.mark.parametrize(
+    ("name", "note"),
+    [
+        ("gemma-2-2b", "not priced: the soft-capping of attention's scores, the soft-capping of logits"),
+        ("command-r-v01", "not priced: the scale of logits"),
+        ("SmolLM3-3B", "not priced: that some layers rotate nothing"),
+        ("mpt-7b", "not priced: ALiBi's distances"),
+        ("bloom-7b1", "not priced: ALiBi's distances, the time of the norm behind the embedding"),
+        ("OLMo-2-1124-7B", "not priced: the exchange of norms over all heads under tensor parallelism"),
+        ("phi-2", "40 % of a head's features are rotated; the price is of rotating all"),
+        ("gpt-j-6b", "25 % of a head's features are rotated; the price is of rotating all"),
+        (
+            "pythia-6.9b",
+            "attention and feed-forward part both read the layer's input, with 2 norms a layer; under tensor "
+            "parallelism two all-reduces are priced each way, where a framework that adds the results first needs "
+            "one",
+        ),
+        (
+            "Qwen3-30B-A3B",
+            "each tensor-parallel group holds all 128 experts, a token passes 8, tokens spread evenly; under "
+            "--framework experts run one after the other; expert parallelism, routing and the exchange of tokens "
+            "are not priced",
+        ),
+    ],
+)
+def test_what_is_not_priced_is_said(tmp_path: Path, name: str, note: str) -> None:
+    assert note in read(tmp_path, named(name)).notes
+
+
+def test_what_a_file_leaves_out_is_as_the_library_has_it(tmp_path: Path) -> None:
+    gemma = read(tmp_path, named("gemma-2-2b"), 8192, sliding_window=..., head_dim=..., tie_word_embeddings=...)
+    assert (gemma.options["head"], gemma.options["tied"]) == ("256", "true")
+    assert "the sliding window of 4096 tokens is not priced: attention sees all 8192" in gemma.notes
+    assert not read(tmp_path, named("gemma-2-2b"), 8192, sliding_window=None).notes[0].startswith("the sliding")
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "options"),
+    [
+        ("Llama-3.2-1B", {"attention_bias": True}, {"qkv_bias", "out_bias"}),
+        ("Llama-3.2-1B", {"mlp_bias": True}, {"ffn_bias"}),
+        ("Qwen3-8B", {"attention_bias": True}, {"qkv_bias", "out_bias"}),
+        ("internlm2-7b", {"bias": True}, {"qkv_bias", "out_bias"}),
+        ("falcon-7b", {"parallel_attn": False}, set()),
+        ("pythia-6.9b", {"use_parallel_residual": False}, {"qkv_bias", "out_bias", "ffn_bias"}),
+    ],
+)
+def test_switches(tmp_path: Path, name: str, changes: dict[str, Any], options: set[str]) -> None:
+    made = read(tmp_path, named(name), **changes).options
+    assert {each for each in ("qkv_bias", "out_bias", "ffn_bias", "parallel", "norms") if each in made} == options
+
+
+def test_rotated_features_where_newer_files_say_them(tmp_path: Path) -> None:
+    said = {"partial_rotary_factor": ..., "rope_parameters": {"partial_rotary_factor": 0.4, "rope_theta": 1e4}}
+    assert read(tmp_path, named("phi-2"), **said).options["rotary_percent"] == "40"
+
+
+def test_positions_that_opt_has_and_does_not_use(tmp_path: Path) -> None:
+    made = graph(read(tmp_path, named("opt-125m"), 2048))
+    (positions,) = (operator for operator in made.operators if operator.kind == POSITIONS)
+    assert (positions.path, positions.dims["rows"]) == ("model.decoder.embed_positions", 2050)
+    with pytest.raises(PipebenchError, match="2049 tokens a sample are more than the 2048 positions") as caught:
+        read(tmp_path, named("opt-125m"), 2049)
+    assert caught.value.hint == "use --seq 2048 or less"
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "reason"),
+    [
+        ("opt-125m", {"do_layer_norm_before": False}, "do_layer_norm_before is False, only True can be priced"),
+        ("opt-125m", {"word_embed_proj_dim": 512}, "word_embed_proj_dim is 512, only 768 can be priced"),
+        ("phi-2", {"qk_layernorm": True}, "qk_layernorm is True, only False can be priced"),
+        ("mpt-7b", {"attn_config": {"qk_ln": True}}, "attn_config.qk_ln is True, only False can be priced"),
+        ("Qwen3-30B-A3B", {"mlp_only_layers": [0]}, "mlp_only_layers is .0., only .. can be priced"),
+        ("phi-2", {"partial_rotary_factor": 1.5}, "the share of rotated features is 1.5"),
+        ("Llama-3.2-1B", {"attention_bias": "yes"}, "attention_bias is 'yes', it must be true or false"),
+    ],
+)
+def test_other_layers_are_refused(tmp_path: Path, name: str, changes: dict[str, Any], reason: str) -> None:
+    with pytest.raises(PipebenchError, match=reason):
+        read(tmp_path, named(name), **changes)
+
+
+def test_layers_that_no_option_expresses_are_refused_with_what_they_are(tmp_path: Path) -> None:
+    assert not REFUSED.keys() & CONFIGS.keys()
+    with pytest.raises(
+        PipebenchError, match="qwen2_moe cannot be priced: each layer has an expert that all tokens"
+    ) as e:
+        read(tmp_path, Published("", "qwen2_moe", 0, 0, {}))
+    assert e.value.hint == "profile the model and use --profile"
+
+
+def test_an_unknown_activation_is_said(tmp_path: Path) -> None:
+    assert (
+        "the activation 'xielu' is priced as any other"
+        in read(tmp_path, named("Llama-3.2-1B"), hidden_act="xielu").notes
+    )
+
+
+def test_a_language_model_inside_another_model_is_pointed_out(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(
+        json.dumps({"model_type": "gemma3", "text_config": {"model_type": "gemma3_text"}})
+    )
+    with pytest.raises(PipebenchError, match="unknown architecture 'gemma3'") as caught:
+        read_config(str(tmp_path / "config.json"))
+    assert caught.value.hint.startswith(
+        "its text_config is a gemma3_text, which a file of its own may hold; valid: "
+    )
