@@ -93,6 +93,8 @@ def choices(problem: Problem, fewest_replicas: int = 1) -> Choices | None:
             problem, rows, problem.cluster.type_by_name[kind].memory_bytes, at_once, fewest_replicas
         )
     ]
+    if not parts:  # no cut has so many replicas
+        return None
     order = np.concatenate([operators for operators, _ in parts])
     by_operator = np.argsort(order, kind="stable")
     values = np.concatenate([columns for _, columns in parts])[by_operator]

@@ -450,6 +450,16 @@ def test_a_buffer_of_a_tensor_that_is_passed_on_is_the_smallest_of_its_group() -
     } == {10}
 
 
+def test_no_replicas_of_the_pinned_size_no_several_pipelines() -> None:
+    """All samples on one replica are pinned: nothing is said of several pipelines, and so nothing of one."""
+    for pins in (Pins(micro_batch_size=2), Pins(micro_batch=2, micro_batch_size=2)):
+        problem = chain_problem(
+            [10, 10], [10, 10], cluster(2, memory=3000), activations=[0, 50, 0], weights=[1000, 1000],
+            saved=[20, 20], mode="sync", mini_batch=2, pins=pins,
+        )  # fmt: skip
+        assert (time_bound(problem).kind, time_bound(problem).ns) == ("path", 80)
+
+
 def test_both_ends_of_a_fork_save_at_their_own_instants() -> None:
     """0 -> 1 and 0 -> 2: a device with both readers never has to hold both."""
     tensors = [(0, (1, 2), 0)]
