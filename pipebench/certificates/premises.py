@@ -151,10 +151,6 @@ def read_stage(problem: Problem, part: Part, pipelines: int) -> Stage:
     computed = part.rows("compute_ns", int, int, int)
     if len(computed) != len(operators):
         raise Refused(part.at("compute_ns"), "does not have one row for each operator")
-    joint = part.numbers("joint_ns")
-    if len(joint) != 3:
-        raise Refused(part.at("joint_ns"), "does not have three times")
-    forward, backward, weight = (sum(column) for column in zip(*computed, joint, strict=True))
     again, update = part.text("recompute", ("none", "stage")), part.number("update_ns")
     if again == "stage":
         backward += forward
@@ -167,6 +163,8 @@ def read_stage(problem: Problem, part: Part, pipelines: int) -> Stage:
         raise Refused(part.at("memory_bytes"), "does not have four amounts")
     stage = Stage(
         place=part.place,
+    joint = _joint_ns(part, again == "stage")
+    forward, backward, weight = (sum(column) for column in zip(*computed, joint, strict=True))
         operators=operators,
         devices=tuple(listed),
         data_parallel=replicas,
@@ -196,6 +194,18 @@ class Plan:
     hops: what crosses between stages, (source, target, tensor). order: of stages, without bytes.
     sent_ns: by (kind, sender, receiver, tensor, turn) the time of a message, and (level, way, ns) of what it takes
     of shared bandwidths. hidden_ns: by (stage of F, other stage, other kind) what a pair of tasks saves.
+def _joint_ns(part: Part, again: bool) -> list[int]:
+    """What a stage adds to forward, backward and weight gradient of its operators.
+
+    again: its backward has the forward in it. What the forward waits for an exchange is then taken off again.
+    """
+    place, listed = part.at("joint_ns"), part.raw("joint_ns")
+    if not isinstance(listed, list) or len(listed) != 3:
+        raise Refused(place, "does not have three times")
+    forward = whole(listed[0], f"{place}[0]")
+    return [forward, whole(listed[1], f"{place}[1]", -forward if again else 0), whole(listed[2], f"{place}[2]")]
+
+
     """
 
     stages: list[Stage]
