@@ -7,7 +7,7 @@ asked here: `pipebench certify --against` and the tests ask it.
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
-from math import gcd
+from math import gcd, prod
 
 from pipebench.certificates.document import MOST, Part, Refused, whole
 
@@ -37,6 +37,17 @@ class Problem:
     tensors: list[tuple[int, list[int]]]
     pins: dict[str, int]
     recompute: str
+
+    def devices_of_bound(self, part: Part, split: bool = False) -> int:
+        """The field `devices` of a bound, which must be as many as a plan uses at most. Raises Refused.
+
+        All, or those of three pinned degrees; split: where operators may be split beyond these, all.
+        """
+        every, degrees = len(self.devices), ("pipeline", "data_parallel", "tensor_parallel")
+        used = every if split else min(every, prod(self.pins[name] for name in degrees) or every)
+        if part.number("devices", 1, every) != used:
+            raise Refused(part.at("devices"), f"are not the {used} of a plan")
+        return used
 
     def predecessors(self) -> list[set[int]]:
         """For each operator those whose tensors it reads."""
@@ -152,6 +163,8 @@ def read_stage(problem: Problem, part: Part, pipelines: int) -> Stage:
     if len(computed) != len(operators):
         raise Refused(part.at("compute_ns"), "does not have one row for each operator")
     again, update = part.text("recompute", ("none", "stage")), part.number("update_ns")
+    joint = _joint_ns(part, again == "stage")
+    forward, backward, weight = (sum(column) for column in zip(*computed, joint, strict=True))
     if again == "stage":
         backward += forward
     if not problem.flushes:  # each backward carries its share of the all-reduce
@@ -163,8 +176,6 @@ def read_stage(problem: Problem, part: Part, pipelines: int) -> Stage:
         raise Refused(part.at("memory_bytes"), "does not have four amounts")
     stage = Stage(
         place=part.place,
-    joint = _joint_ns(part, again == "stage")
-    forward, backward, weight = (sum(column) for column in zip(*computed, joint, strict=True))
         operators=operators,
         devices=tuple(listed),
         data_parallel=replicas,
@@ -183,17 +194,6 @@ def read_stage(problem: Problem, part: Part, pipelines: int) -> Stage:
     return stage
 
 
-def _degrees(part: Part) -> tuple[int, int]:
-    return part.number("data_parallel", 1), part.number("tensor_parallel", 1)
-
-
-@dataclass(frozen=True)
-class Plan:
-    """The part `plan`.
-
-    hops: what crosses between stages, (source, target, tensor). order: of stages, without bytes.
-    sent_ns: by (kind, sender, receiver, tensor, turn) the time of a message, and (level, way, ns) of what it takes
-    of shared bandwidths. hidden_ns: by (stage of F, other stage, other kind) what a pair of tasks saves.
 def _joint_ns(part: Part, again: bool) -> list[int]:
     """What a stage adds to forward, backward and weight gradient of its operators.
 
@@ -206,6 +206,17 @@ def _joint_ns(part: Part, again: bool) -> list[int]:
     return [forward, whole(listed[1], f"{place}[1]", -forward if again else 0), whole(listed[2], f"{place}[2]")]
 
 
+def _degrees(part: Part) -> tuple[int, int]:
+    return part.number("data_parallel", 1), part.number("tensor_parallel", 1)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The part `plan`.
+
+    hops: what crosses between stages, (source, target, tensor). order: of stages, without bytes.
+    sent_ns: by (kind, sender, receiver, tensor, turn) the time of a message, and (level, way, ns) of what it takes
+    of shared bandwidths. hidden_ns: by (stage of F, other stage, other kind) what a pair of tasks saves.
     """
 
     stages: list[Stage]
