@@ -103,8 +103,10 @@ def test_a_link_that_carries_any_number_of_messages_parts_all() -> None:
 
 def test_replicas_of_several_devices_have_no_such_proof() -> None:
     made = content()
-    made["problem"]["pins"]["tensor_parallel"] = 2
-    with pytest.raises(Refused, match=r"tensor_parallel|on one device"):
+    made["problem"]["pins"]["tensor_parallel"] = made["plan"]["stages"][0]["tensor_parallel"] = 2
+    for devices in (made["plan"]["stages"][0], made["schedule"]["lanes"][0]):
+        devices["devices"] = [0, 1]
+    with pytest.raises(Refused, match="whose stages have one replica on one device"):
         check(written(made))
 
 
