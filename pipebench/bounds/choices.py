@@ -40,7 +40,8 @@ forward_ns, round_ns: of one micro-batch, its forward, and its forward and input
 state_bytes: what the devices together hold at all times.
 saved_bytes: what is saved for all micro-batches of a mini-batch together, each from its forward to its backward; 0
 where the stage recomputes.
-own_byte_ns: saved bytes and workspace, times ns, while the operator's own tasks run.
+own_byte_ns: saved bytes and workspace, times ns, while the operator's own tasks run. Where the stage recomputes,
+two of these that run at once have one full set of saved bytes.
 live_bytes: what is saved of the micro-batch whose forward ends in the last operator; 0 where that is not behind.
 """
 DEVICES, COMPUTE, CROSSING, UPDATE, FORWARD, ROUND, STATE, SAVED, OWN, LIVE = range(len(COLUMNS))
@@ -92,6 +93,8 @@ def choices(problem: Problem, fewest_replicas: int = 1) -> Choices | None:
             problem, rows, problem.cluster.type_by_name[kind].memory_bytes, at_once, fewest_replicas
         )
     ]
+    if not parts:  # no cut has so many replicas
+        return None
     order = np.concatenate([operators for operators, _ in parts])
     by_operator = np.argsort(order, kind="stable")
     values = np.concatenate([columns for _, columns in parts])[by_operator]
@@ -201,7 +204,8 @@ class Shares:
         forward, whole, crossing, busy, busy_crossing, saved = self.times(cut.samples)
         again = forward if repeat else 0 * forward
         computed = cut.computed * devices
-        own = computed * (whole + again) * (saved + self.rows.workspace_bytes)
+        kept = (busy + again if repeat else whole) * saved
+        own = computed * (kept + (whole + again) * self.rows.workspace_bytes)
         return np.stack(
             [
                 devices * self._most_replicas(cut),

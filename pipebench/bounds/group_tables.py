@@ -15,6 +15,7 @@ import numpy as np
 from pipebench.bounds.choices import LOSS, Shares, undominated
 from pipebench.bounds.memory import ancestors_of_last
 from pipebench.bounds.operators import Ways, devices_of_a_plan, divisors, least, most_replicas, ways
+from pipebench.bounds.spine import ancestors_of_each
 from pipebench.costs.formula import Formula
 from pipebench.costs.messages import slowest
 from pipebench.costs.model import CostModel
@@ -135,7 +136,9 @@ class GroupTables:
         for devices, turns in groups_of(self.devices // kind.copies):
             found: list[list[FloatArray]] = [[] for _ in self.constants]
             cuts: list[tuple[Sent, ...]] = []
-            for stage in self._stages(kind, devices, turns):
+            stages = list(self._stages(kind, devices, turns))
+            sent = [[self._sent(tensor, stage, kind) for stage in stages] for tensor in self.made]
+            for stage in stages:
                 for repeat in (False, True) if self._repeats and stage.live(kind) > 1 else (False,):
                     operators, each = self._rows(stage, kind, repeat, len(cuts))
                     for operator, row in zip(operators.tolist(), each, strict=True):
@@ -143,7 +146,13 @@ class GroupTables:
                             continue
                         row[LIVE] *= before[operator]
                         found[operator].append(row)
-                cuts.append(tuple(self._sent(tensor, stage, kind) for tensor in self.made))
+                at = len(cuts)
+                cuts.append(
+                    tuple(
+                        self._relayed(tensor, each, at, before) if tensor in self._may_be_relayed else each[at]
+                        for tensor, each in zip(self.made, sent, strict=True)
+                    )
+                )
             rows = [_best(found[operator]) for operator in self.operators]
             named = sorted({row[CUT] for each in rows for row in each})
             number = {cut: at for at, cut in enumerate(named)}
@@ -217,6 +226,43 @@ class GroupTables:
             there(tensor, share) + back(tensor, stage.samples),
             sent_ns(stage.micro_batch, other) if waits else 0,
             sent_ns(other, stage.micro_batch) if waits else 0,
+        )
+
+    def _relayed(self, tensor: int, by_stage: list[Sent], at: int, before: IntArray) -> Sent:
+        """What a tensor costs that another stage on the group may pass on, in micro-batches of its own.
+
+        by_stage: of every manner of a stage; at: of the one that makes or reads the tensor. The stage that passes
+        it on out of the group has the buffers; in sync it has something live where all readers are before the last
+        operator.
+        """
+        live = not self._sync or before[list(self.graph.consumers[tensor])].all()
+        return (
+            min(sent[MADE_BYTES] for sent in by_stage) if live else 0,
+            by_stage[at][READ_BYTES],
+            min(sent[MADE_NS] for sent in by_stage),
+            min(sent[READ_NS] for sent in by_stage),
+        )
+
+    @cached_property
+    def _may_be_relayed(self) -> frozenset[int]:
+        """Tensors that may pass a stage between, with routing `relay`: one with an operator that may stand there.
+
+        It is not before the maker and not behind a reader. A constant may stand anywhere.
+        """
+        if self.problem.pins.virtual_stages == 1:  # there is no other stage on the group
+            return frozenset()
+        before = ancestors_of_each(self.graph)
+        return frozenset(
+            tensor
+            for tensor in self.made
+            for maker in [self.graph.producers[tensor]]
+            for reader in self.graph.consumers[tensor]
+            if self.constants.any()
+            or any(
+                other not in before[maker] and reader not in before[other]
+                for other in self.operators
+                if other not in (maker, reader)
+            )
         )
 
     @cached_property

@@ -76,7 +76,7 @@ def _table(problem: Problem, part: Part) -> list[list[Choice]]:
 
 def work_bound(problem: Problem, part: Part) -> int:
     """All device time, shared evenly, and what every stage adds to its lane."""
-    devices, every = part.number("devices", 1, len(problem.devices)), part.number("every_stage_ns")
+    devices, every = problem.devices_of_bound(part, part.text("over") == ALL), part.number("every_stage_ns")
     total = sum(min(choice.work_ns() for choice in choices) for choices in _table(problem, part))
     return -(-total // devices) + every
 
@@ -116,6 +116,8 @@ def path_bound(problem: Problem, part: Part) -> int:
     return _at(problem, part, longest)
 
 
+WHOLE, ALL = "plans of whole operators", "all plans"
+"""What a bound is over: plans that split no operator, or these as well."""
 MOST_POINTS = 64
 """Of the grid on which saved bytes are counted."""
 
@@ -134,7 +136,9 @@ def shared_bound(problem: Problem, part: Part) -> int:
     tables = proof.numbers("operators", len(proof.raw("tables")) - 1)
     if len(tables) != len(problem.operators):
         raise Refused(proof.at("operators"), f"are {len(tables)} of {len(problem.operators)}")
-    proof.number("devices", 1, len(problem.devices))
+    problem.devices_of_bound(proof)
+    if proof.number("waits", 0, 1) and not problem.flushes:
+        raise Refused(proof.at("waits"), "are those of devices that never wait for each other")
     proof.number("points", 1, MOST_POINTS)
     memory = sum(sorted((memory for memory, _ in problem.devices), reverse=True)[: proof.value["devices"]])
     if proof.number("memory_bytes") < memory:
@@ -191,10 +195,10 @@ def links_bound(problem: Problem, part: Part) -> int:
     off every device and off that bundle. `threshold_ns` is that of Martello and Toth's bound on bins.
     """
     proof, count = part.part("proof"), len(problem.operators)
-    if problem.pins["data_parallel"] != 1:
-        raise Refused(proof.place, "is of problems whose stages have one replica")
+    if problem.pins["data_parallel"] != 1 or problem.pins["tensor_parallel"] > 1:
+        raise Refused(proof.place, "is of problems whose stages have one replica on one device")
     claimed = proof.number("claimed_ns", 1)
-    devices, every = proof.number("devices", 1, len(problem.devices)), proof.number("every_ns")
+    devices, every = problem.devices_of_bound(proof), proof.number("every_ns")
     whole_loads, first = proof.number("whole", 0, 1), proof.number("first", 0, count - 1)
     loads, forward, back = (_one_each(problem, proof, name) for name in ("loads_ns", "forward_ns", "back_ns"))
     waits = problem.flushes and not problem.overlap[0]
@@ -227,7 +231,10 @@ def _one_each(problem: Problem, proof: Part, name: str) -> list[int]:
 def _bundles(problem: Problem, proof: Part, time_ns: int) -> list[int]:
     """For each operator an operator of its bundle, the same one for all of a bundle."""
     of, before = list(range(len(problem.operators))), problem.predecessors()
-    for position, (producer, reader, ns) in enumerate(proof.rows("links", int, int, int)):
+    links = proof.rows("links", int, int, int)
+    if links and problem.link_mode == "delay":
+        raise Refused(proof.at("links"), "are not there, where a link carries any number of messages")
+    for position, (producer, reader, ns) in enumerate(links):
         if reader >= len(of) or producer not in before[reader] or producer in problem.constants:
             raise Refused(f"{proof.at('links')}[{position}]", "is no tensor that one operator sends to another")
         if ns > time_ns and of[producer] != of[reader]:
@@ -276,7 +283,8 @@ KINDS: dict[str, Callable[[Problem, Part], int]] = {
 
 def check_bound(problem: Problem, part: Part) -> int:
     """The ns that no plan of the problem beats, as this proof says. Raises Refused."""
-    bound = KINDS[part.text("kind", tuple(KINDS))](problem, part)
-    part.text("over", ("plans of whole operators", "all plans"))
+    kind = part.text("kind", tuple(KINDS))
+    part.text("over", (WHOLE, ALL) if kind in COLUMNS else (WHOLE,))
+    bound = KINDS[kind](problem, part)
     part.end()
     return bound

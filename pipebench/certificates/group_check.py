@@ -143,7 +143,7 @@ def _counted(problem: Problem, proof: Part, time: int) -> Counted:
         problem=problem,
         operators=operators,
         last=last,
-        devices=proof.number("devices", 1, len(problem.devices)),
+        devices=problem.devices_of_bound(proof),
         memory=memory,
         time=time,
         room=time - proof.number("every_ns"),

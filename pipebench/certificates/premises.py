@@ -7,7 +7,7 @@ asked here: `pipebench certify --against` and the tests ask it.
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
-from math import gcd
+from math import gcd, prod
 
 from pipebench.certificates.document import MOST, Part, Refused, whole
 
@@ -37,6 +37,17 @@ class Problem:
     tensors: list[tuple[int, list[int]]]
     pins: dict[str, int]
     recompute: str
+
+    def devices_of_bound(self, part: Part, split: bool = False) -> int:
+        """The field `devices` of a bound, which must be as many as a plan uses at most. Raises Refused.
+
+        All, or those of three pinned degrees; split: where operators may be split beyond these, all.
+        """
+        every, degrees = len(self.devices), ("pipeline", "data_parallel", "tensor_parallel")
+        used = every if split else min(every, prod(self.pins[name] for name in degrees) or every)
+        if part.number("devices", 1, every) != used:
+            raise Refused(part.at("devices"), f"are not the {used} of a plan")
+        return used
 
     def predecessors(self) -> list[set[int]]:
         """For each operator those whose tensors it reads."""
@@ -151,11 +162,9 @@ def read_stage(problem: Problem, part: Part, pipelines: int) -> Stage:
     computed = part.rows("compute_ns", int, int, int)
     if len(computed) != len(operators):
         raise Refused(part.at("compute_ns"), "does not have one row for each operator")
-    joint = part.numbers("joint_ns")
-    if len(joint) != 3:
-        raise Refused(part.at("joint_ns"), "does not have three times")
-    forward, backward, weight = (sum(column) for column in zip(*computed, joint, strict=True))
     again, update = part.text("recompute", ("none", "stage")), part.number("update_ns")
+    joint = _joint_ns(part, again == "stage")
+    forward, backward, weight = (sum(column) for column in zip(*computed, joint, strict=True))
     if again == "stage":
         backward += forward
     if not problem.flushes:  # each backward carries its share of the all-reduce
@@ -183,6 +192,18 @@ def read_stage(problem: Problem, part: Part, pipelines: int) -> Stage:
     )
     part.end()
     return stage
+
+
+def _joint_ns(part: Part, again: bool) -> list[int]:
+    """What a stage adds to forward, backward and weight gradient of its operators.
+
+    again: its backward has the forward in it. What the forward waits for an exchange is then taken off again.
+    """
+    place, listed = part.at("joint_ns"), part.raw("joint_ns")
+    if not isinstance(listed, list) or len(listed) != 3:
+        raise Refused(place, "does not have three times")
+    forward = whole(listed[0], f"{place}[0]")
+    return [forward, whole(listed[1], f"{place}[1]", -forward if again else 0), whole(listed[2], f"{place}[2]")]
 
 
 def _degrees(part: Part) -> tuple[int, int]:

@@ -32,8 +32,12 @@ class OperatorTimes:
         return self._nanoseconds_at(self._forward, samples), self._nanoseconds_at(self._backward, samples)
 
     def _weight_gradient_at(self, samples: int) -> IntArray:
-        """The weight-gradient part of the backward in ns, shape (operators,); 0 where not measured apart."""
-        return self._nanoseconds_at(self._weight, samples)
+        """The weight-gradient part of the backward in ns, shape (operators,); 0 where not measured apart.
+
+        At most the backward: beyond the profiled sizes the lines through both may cross.
+        """
+        backward: IntArray = self.at(samples)[1]
+        return np.minimum(self._nanoseconds_at(self._weight, samples), backward)
 
     def _choice_ns(self, operator: int, identifier: str, samples: int) -> tuple[int, int, int]:
         """Forward, backward and weight-gradient ns of one operator under one of its alternatives ('' plain).

@@ -128,12 +128,13 @@ class PlainGroups:
     def _holds(self, held: list[int], count: int, turns: int, last: int, kind: Plans, time_ns: int) -> bool:
         start = 0 if kind.pattern else min(self._to(op, self._forward, behind=False) for op in held)
         end = 0 if kind.pattern else min(self._to(op, self._back, behind=True) for op in held)
+        every = list(self._stages(count, turns, kind))
         for whole, room in ((True, time_ns - start), (False, time_ns - start - end)):
             choices = [
                 [
-                    self._cost(op, stage, set(held), last, kind, whole)
-                    for stage in self._stages(count, turns, kind)
-                    if self._may(op, stage, set(held), last, kind, time_ns)
+                    self._cost(op, stage, every, set(held), last, kind, whole)
+                    for stage in every
+                    if self._may(op, stage, every, set(held), last, kind, time_ns)
                 ]
                 for op in held
             ]
@@ -141,34 +142,48 @@ class PlainGroups:
                 return False
         return True
 
-    def _may(self, op: int, stage: Stage, held: set[int], last: int, kind: Plans, time_ns: int) -> bool:
+    def _may(
+        self, op: int, stage: Stage, every: list[Stage], held: set[int], last: int, kind: Plans, time_ns: int
+    ) -> bool:
         """One live micro-batch fits, the last operator has its size, and a sample comes there and back in time."""
         if not kind.pattern and op == last and stage.micro_batch != kind.size:
             return False
         if self._held * self._weights[op] + stage.samples * self._saved[op] > self._memory:
             return False
-        return kind.pattern or self._way_ns(op, stage, held) <= time_ns
+        return kind.pattern or self._way_ns(op, stage, every, held) <= time_ns
 
-    def _way_ns(self, op: int, stage: Stage, held: set[int]) -> int:
+    def _way_ns(self, op: int, stage: Stage, every: list[Stage], held: set[int]) -> int:
         forward, backward = self._run(stage.samples)
         here = forward[op] + backward[op] + (forward[op] if stage.again else 0)
         above, below = self._to(op, self._both, behind=False), self._to(op, self._both, behind=True)
         found = [above + here + below]
         for producer, readers, each in self._tensors:
+            senders = every if self._may_be_relayed(producer, readers) else [stage]
+            sent = min(
+                self._message_ns(end, each * end.micro_batch) + self._message_ns(end, each) for end in senders
+            )
             if producer == op:
-                sent = self._message_ns(stage, each * stage.micro_batch) + self._message_ns(stage, each)
                 found += [
                     above + here + sent + self._both[reader] + self._to(reader, self._both, behind=True)
                     for reader in readers - held
                 ]
             elif op in readers and producer not in held:
-                sent = self._message_ns(stage, each) + self._message_ns(stage, each * stage.micro_batch)
                 found.append(
                     self._to(producer, self._both, behind=False) + self._both[producer] + sent + here + below
                 )
         return max(found)
 
-    def _cost(self, op: int, stage: Stage, held: set[int], last: int, kind: Plans, whole: bool) -> tuple[int, int]:
+    def _may_be_relayed(self, producer: int, readers: set[int]) -> bool:
+        """Whether a stage may stand between the maker and a reader, and pass the tensor on in its own messages."""
+        return any(
+            other not in self._above(producer) | {producer, reader} and reader not in self._above(other)
+            for reader in readers
+            for other in range(len(self._names))
+        )
+
+    def _cost(
+        self, op: int, stage: Stage, every: list[Stage], held: set[int], last: int, kind: Plans, whole: bool
+    ) -> tuple[int, int]:
         """Time of a mini-batch and bytes at the instant on the first device of the group."""
         forward, backward = self._run(stage.samples)
         reduce = max(0, round(2 * (stage.replicas - 1) * self._weights[op] / stage.replicas) - 1)
@@ -179,15 +194,16 @@ class PlainGroups:
         saved = live * stage.samples * self._saved[op]
         if not forward[op] or not backward[op] or op not in at_once:
             saved = 0
-        other = stage.micro_batch if kind.pattern else 1
         buffered = held & at_once if self._sync else held
         buffers = 0
         for producer, readers, each in self._tensors:
-            both = each * (stage.samples + -(-other // stage.share))
             if producer == op and readers - held and op in buffered:
-                buffers += both
+                if not self._may_be_relayed(producer, readers):
+                    buffers += each * _samples_of_buffers(stage, kind)
+                elif not self._sync or readers <= at_once:
+                    buffers += each * min(_samples_of_buffers(end, kind) for end in every)
             if producer not in held and readers & buffered and op == min(readers & buffered):
-                buffers += both
+                buffers += each * _samples_of_buffers(stage, kind)
         return int(stage.runs * run) + (reduce if whole else 0), self._held * self._weights[op] + saved + buffers
 
     def _message_ns(self, stage: Stage, size: int) -> int:
@@ -206,6 +222,12 @@ class PlainGroups:
         """The longest sum along a path to an operator, or from it, itself left out."""
         near = {other for other, before in enumerate(self._before) if op in before} if behind else self._before[op]
         return max((lengths[other] + self._to(other, lengths, behind) for other in near), default=0)
+
+
+def _samples_of_buffers(stage: Stage, kind: Plans) -> int:
+    """Of a message and of a gradient message, one of which is the other end's."""
+    other = stage.micro_batch if kind.pattern else 1
+    return stage.samples + -(-other // stage.share)
 
 
 def _some(choices: list[list[tuple[int, int]]], room: int, memory: int) -> bool:

@@ -15,7 +15,7 @@ from pipebench.domain.problem import Pins, Problem
 from pipebench.domain.schedule import FiniteSchedule
 from pipebench.simulation.simulate import simulate
 from pipebench.simulation.tasks import Deadlock
-from tests.builders import chain_problem, cluster, mirrored_plan
+from tests.builders import chain_problem, cluster, mirrored_plan, stages_plan
 from tests.check.orders import lane
 from tests.nightly import examples
 from tests.simulation.random_plans import executable_schedules, planned_problems
@@ -98,6 +98,26 @@ def test_a_pair_hides_no_more_than_the_bound_allows() -> None:
     bound = time_bound(problem)
     assert (bound.parts["work"], bound.parts["operator"]) == (3 * 29, 3 * 29)
     assert bound.ns <= total
+
+
+def test_two_tasks_at_once_of_a_stage_that_recomputes_hold_one_full_set() -> None:
+    """1000 bytes of it, in 16 pairs of 100 and 300 ns that take 300 ns; other devices are full of weights."""
+    free = chain_problem(
+        [100, 100], [200, 100], cluster(2, memory=4000), weights=[1500, 2000], saved=[1000, 0], mode="sync",
+        mini_batch=16, pins=Pins(micro_batch=1, data_parallel=1),
+    )  # fmt: skip
+    problem = replace(free, overlap=1.0)
+    stages = tuple(replace(stage, recompute="stage") for stage in stages_plan([[0], [1]]).stages)
+    paired = " ".join(f"F0.{at + 2} +B0.{at}" for at in range(14))
+    lanes = (
+        lane((0,), f"F0.0 F0.1 {paired} B0.14 B0.15"),
+        lane((1,), " ".join(f"F1.{at} B1.{at}" for at in range(16))),
+    )
+    plan, schedule = Plan(stages=stages), FiniteSchedule(lanes=lanes)
+    assert check_schedule(problem, plan, schedule).status == "valid"
+    bound = time_bound(problem)
+    assert bound.kind == "memory"
+    assert 4700 < bound.ns <= simulate(problem, plan, schedule).total_ns == 5200
 
 
 @settings(max_examples=examples(150), deadline=None, suppress_health_check=HEALTH)

@@ -19,6 +19,7 @@ from pipebench.costs.quantise import IntArray
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Pins, Problem
+from pipebench.domain.schedule import FiniteSchedule, Lane
 from pipebench.simulation.metrics import metrics
 from pipebench.simulation.simulate import simulate
 from tests.bounds.drawn_problems import problems
@@ -373,6 +374,90 @@ def test_a_sample_crosses_between_groups_and_comes_back() -> None:
         )
         == 90
     )
+
+
+def relaying(problem: Problem) -> tuple[Problem, Plan]:
+    """The first operator of three is fast in one run of four samples alone. The second, beside it, passes on what
+    the third reads, in micro-batches of one sample.
+    """
+    (costs,) = problem.profile.costs
+    each_ns = ((1000, 1000), (1, 4), (10, 40))
+    operators = tuple(
+        replace(costs_of, forward_s=seconds, backward_s=seconds)
+        for costs_of, (one, four) in zip(costs.operators, each_ns, strict=True)
+        for seconds in [(one / 1e9, four / 1e9)]
+    )
+    profile = replace(problem.profile, costs=(replace(costs, micro_batches=(1, 4), operators=operators),))
+    stages = tuple(
+        Stage(operators=(f"op{at}",), devices=(device,), micro_batch=size)
+        for at, (device, size) in enumerate([(0, 4), (0, 1), (1, 1)])
+    )
+    return replace(problem, profile=profile), Plan(stages=stages, placement="listed", routing="relay")
+
+
+def test_a_stage_between_passes_on_in_micro_batches_of_its_own() -> None:
+    """1000 bytes a sample to the third operator: 4000 ns in one message, 1000 ns in four beside each other."""
+    problem, plan = relaying(
+        dag_problem(
+            [1] * 3, [1] * 3, [(0, (1,), 0), (0, (2,), 1000), (1, (2,), 0)],
+            cluster(2, memory=210_000, link_mode="delay"), weights=[50_000, 50_000, 100_000], mini_batch=4,
+            micro_batches=(1, 4), pins=ONE,
+        )
+    )  # fmt: skip
+    alone, beside = (0, *[1] * 8, 0), [0, 1, 2, 3]
+    schedule = FiniteSchedule(
+        lanes=(
+            Lane(devices=(0,), stage=alone, micro_batch=(0, *beside, *beside, 0), kinds="FFFFFBBBBB"),
+            Lane(devices=(1,), stage=(2,) * 8, micro_batch=tuple(sorted(2 * beside)), kinds="FB" * 4),
+        )
+    )
+    assert check_schedule(problem, plan, schedule).status == "valid"
+    taken_ns = simulate(problem, plan, schedule).total_ns
+    bound = time_bound(problem)
+    assert (bound.kind, bound.ns, taken_ns) == ("groups", 4020, 4082)
+    assert simulate(problem, replace(plan, routing="direct"), schedule).total_ns == 7080
+    alone_on_its_device = replace(problem, pins=replace(ONE, virtual_stages=1))
+    assert time_bound(alone_on_its_device).ns == 5020
+
+
+def test_a_buffer_of_a_tensor_that_is_passed_on_is_the_smallest_of_its_group() -> None:
+    """Of two replicas that share two samples one each, of one replica of two devices both; and in sync only where
+    all that read the tensor are before the last operator.
+    """
+    tensors = [(0, (1,), 0), (0, (2, 3), 5), (1, (2,), 0)]
+    problem = dag_problem([1] * 4, [1] * 4, tensors, cluster(4), mini_batch=2)
+    for mode, last, expected in (("sync", 2, 0), ("sync", 3, 0), ("async", 2, 10), ("async", 3, 10)):
+        tables = GroupTables(replace(problem, regime=replace(problem.regime, mode=mode)))
+        found = {
+            cut[1][MADE_BYTES]
+            for case in tables.cases(last)
+            if case.copies == 1 and not case.pattern
+            for group in case.groups
+            if (group.devices, group.turns) == (2, 1)
+            for cut in group.cuts
+        }
+        assert found == {expected}, (mode, last)
+    fewer = replace(
+        problem, profile=dag_problem([1] * 3, [1] * 3, [(0, (1,), 0), (0, (2,), 5)], cluster(4)).profile
+    )
+    assert {
+        cut[1][MADE_BYTES]
+        for case in GroupTables(fewer).cases(2)
+        if case.copies == 1
+        for group in case.groups
+        if (group.devices, group.turns) == (2, 1)
+        for cut in group.cuts
+    } == {10}
+
+
+def test_no_replicas_of_the_pinned_size_no_several_pipelines() -> None:
+    """All samples on one replica are pinned: nothing is said of several pipelines, and so nothing of one."""
+    for pins in (Pins(micro_batch_size=2), Pins(micro_batch=2, micro_batch_size=2)):
+        problem = chain_problem(
+            [10, 10], [10, 10], cluster(2, memory=3000), activations=[0, 50, 0], weights=[1000, 1000],
+            saved=[20, 20], mode="sync", mini_batch=2, pins=pins,
+        )  # fmt: skip
+        assert (time_bound(problem).kind, time_bound(problem).ns) == ("path", 80)
 
 
 def test_both_ends_of_a_fork_save_at_their_own_instants() -> None:

@@ -11,13 +11,16 @@ from pipebench.bench.services import HostServices
 from pipebench.bounds import time_bound
 from pipebench.bounds.operators import ways
 from pipebench.costs.compute import OperatorTimes
+from pipebench.costs.model import CostModel
 from pipebench.domain.errors import InfeasibleProblem, PipebenchError
-from pipebench.domain.problem import Problem
+from pipebench.domain.problem import Pins, Problem
+from pipebench.domain.schedule import FiniteSchedule
 from pipebench.hooks.manager import Host
 from pipebench.simulation.simulate import simulate
 from tests.bounds.drawn_problems import problems, with_alternatives
 from tests.bounds.every_plan import plans
 from tests.builders import chain_problem, cluster, stages_plan
+from tests.check.orders import lane
 from tests.nightly import examples
 
 SERVICES = HostServices(Host())
@@ -42,6 +45,32 @@ def test_one_micro_batch_through_two_equal_layers(share: float, least_ns: int) -
     taken_ns = simulate(problem, plan, SERVICES.schedule("greedy", problem, plan)).total_ns
     assert taken_ns == least_ns
     assert time_bound(problem).parts["path"] == taken_ns
+
+
+def test_a_weight_gradient_is_at_most_its_own_backward() -> None:
+    """Of one and two samples 10 and 11 ns of backward, 1 and 10 ns of weight gradient: of four 13 ns, not 28 ns.
+
+    The input gradient of the operator beside it takes its 20 ns all the same: 1 + 2 + 20 + 100 ns.
+    """
+    pins = Pins(micro_batch=4, data_parallel=1)
+    whole = chain_problem([1] * 3, [1] * 3, cluster(2), mode="sync", mini_batch=4, pins=pins)
+    (costs,) = whole.profile.costs
+    each_ns = (((100, 100), ()), ((10, 11), (1, 10)), ((20, 20), ()))
+    operators = tuple(
+        replace(
+            costs_of,
+            forward_s=(1e-9, 1e-9),
+            backward_s=tuple(ns / 1e9 for ns in backward),
+            weight_gradient_s=tuple(ns / 1e9 for ns in weight),
+        )
+        for costs_of, (backward, weight) in zip(costs.operators, each_ns, strict=True)
+    )
+    profile = replace(whole.profile, costs=(replace(costs, micro_batches=(1, 2), operators=operators),))
+    problem, plan = replace(whole, profile=profile), stages_plan([[0], [1, 2]], micro_batch=4)
+    times = CostModel(problem).stage_times(plan.stages[1])
+    assert (times.backward, times.weight_gradient) == (33, 13)
+    schedule = FiniteSchedule(lanes=(lane((0,), "F0.0 B0.0"), lane((1,), "F1.0 I1.0 W1.0")))
+    assert time_bound(problem).ns == simulate(problem, plan, schedule).total_ns == 123
 
 
 @settings(

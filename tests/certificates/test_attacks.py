@@ -8,12 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from pipebench.bench.certification import verify
-from pipebench.certificates.bound_check import OWN
+from pipebench.bounds.proof import time_proof
+from pipebench.certificates.bound_check import OWN, flaw_of_bound
 from pipebench.certificates.check import check, check_content, main
 from pipebench.certificates.document import MOST_BYTES, MOST_ELEMENTS, Part, Refused, seal_of, written
+from pipebench.certificates.write import certificate
+from pipebench.domain.problem import Pins, Problem, RegimeMode
+from tests.builders import chain_problem, cluster, stages_plan
 from tests.certificates.made import of_case, valid_cases
+from tests.plugins.running import services
 
 PLAIN = "chain, 1F1B, half"
 REPLICAS = "replicas across levels of links"
@@ -171,6 +177,59 @@ def test_a_forged_bound_of_choices_is_refused_at_its_place(change: Callable[[Any
     change(content)
     with pytest.raises(Refused, match=words):
         check(written(content))
+
+
+def serial(mode: RegimeMode, **changes: Any) -> tuple[Problem, Any]:
+    """Two equal operators, two devices, and the certificate of the plan that uses one of them: 80 ns of 40."""
+    problem = replace(chain_problem([10, 10], [10, 10], cluster(2), mode=mode, mini_batch=2), **changes)
+    plan = stages_plan([[0, 1]])
+    schedule = services().schedule("1f1b" if mode == "sync" else "1f1b*", problem, plan)
+    return problem, json.loads(certificate(problem, plan, schedule, {}).data)["content"]
+
+
+def test_a_bound_is_of_all_devices_that_a_plan_may_use() -> None:
+    """With one of two devices the sum of all work would make any serial plan the best one."""
+    _, content = serial("sync")
+    assert (content["bound"]["kind"], content["claims"]["bound_ns"]) == ("work", 40)
+    content["bound"]["devices"], content["claims"]["bound_ns"] = 1, 80
+    with pytest.raises(Refused, match=r"bound\.devices: are not the 2 of a plan"):
+        check(written(content))
+    _, pinned = serial("sync", pins=Pins(pipeline=1, data_parallel=1, tensor_parallel=1))
+    assert (pinned["bound"]["kind"], pinned["bound"]["devices"], pinned["claims"]["bound_ns"]) == ("work", 1, 80)
+
+
+@pytest.mark.parametrize(
+    ("changes", "claimed_ns", "words"),
+    [
+        ({}, 40, ""),
+        ({"devices": 1}, 80, r"proof\.devices: are not the 2 of a plan"),
+        ({"waits": 1}, 45, r"proof\.waits: are those of devices that never wait"),
+    ],
+)
+def test_without_a_flush_nobody_waits(changes: dict[str, int], claimed_ns: int, words: str) -> None:
+    """Of what all operators share: with a flush the second device waits for 10 ns."""
+    problem, content = serial("async", pins=Pins(data_parallel=1))
+    proof = time_proof(problem)
+    assert proof is not None
+    made = {**json.loads(json.dumps(proof.document())), **changes, "claimed_ns": claimed_ns}
+    content["bound"] = {"kind": "reduce", "over": "plans of whole operators", "proof": made}
+    content["claims"]["bound_ns"] = claimed_ns
+    assert flaw_of_bound(made) == ""
+    if not words:
+        assert check(written(content)).bound_ns == claimed_ns
+        return
+    with pytest.raises(Refused, match=words):
+        check(written(content))
+
+
+def test_a_bound_from_what_is_shared_is_not_of_plans_that_split_operators() -> None:
+    contents = [content_of(name) for name in valid_cases()]
+    kinds = [each for each in contents if "proof" in each["bound"]]
+    assert kinds
+    for content in kinds:
+        content["bound"]["over"] = "all plans"
+        with pytest.raises(Refused, match=r"bound\.over: is 'all plans'"):
+            check(written(content))
 
 
 def test_a_forgotten_replica_is_refused() -> None:

@@ -53,6 +53,7 @@ def content() -> Any:
     [
         ({"claimed_ns": BOUND_NS + 1}, "42 ns suffice"),
         ({"devices": 3}, "it must be from 1 to 2"),
+        ({"devices": 1}, r"proof\.devices: are not the 2 of a plan"),
         ({"every_ns": 0, "loads_ns": [6, 3, 12, 12, 12], "claimed_ns": 44}, "43 ns suffice"),
         ({"loads_ns": [9, 9, 12, 12]}, "are 4 of 5"),
         ({"links": []}, "41 ns suffice"),
@@ -90,6 +91,22 @@ def test_problems_with_replicas_have_no_such_proof() -> None:
     made = content()
     made["problem"]["pins"]["data_parallel"] = 0
     with pytest.raises(Refused, match="whose stages have one replica"):
+        check(written(made))
+
+
+def test_a_link_that_carries_any_number_of_messages_parts_all() -> None:
+    made = content()
+    made["problem"]["link_mode"] = "delay"
+    with pytest.raises(Refused, match=r"proof\.links: are not there"):
+        check(written(made))
+
+
+def test_replicas_of_several_devices_have_no_such_proof() -> None:
+    made = content()
+    made["problem"]["pins"]["tensor_parallel"] = made["plan"]["stages"][0]["tensor_parallel"] = 2
+    for devices in (made["plan"]["stages"][0], made["schedule"]["lanes"][0]):
+        devices["devices"] = [0, 1]
+    with pytest.raises(Refused, match="whose stages have one replica on one device"):
         check(written(made))
 
 

@@ -14,11 +14,12 @@ from pipebench.check import check_pins, check_plan, check_schedule
 from pipebench.costs.sharded_stage import is_sharded
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan
-from pipebench.domain.problem import Problem
+from pipebench.domain.problem import Problem, Regime
 from pipebench.domain.schedule import Schedule
 from pipebench.simulation.simulate import simulate
 from tests.bounds import every_plan
 from tests.bounds.drawn_problems import problems
+from tests.builders import chain_problem, cluster, stages_plan
 from tests.certificates.made import of_case, valid_cases
 from tests.nightly import examples
 from tests.plugins.running import services
@@ -39,6 +40,17 @@ def certified(problem: Problem, plan: Plan, schedule: Schedule) -> Proven:
     verdict = check_schedule(problem, plan, schedule)
     assert proven.tight == (verdict.fit == "tight")
     return proven
+
+
+def test_a_forward_that_waits_for_weights_and_runs_again() -> None:
+    """Two replicas gather 200 bytes in 100 ns beside 1 ns of computation; the backward, 301 ns, does not wait."""
+    regime = Regime(mode="sync", optimizer_sharding="zero3", gradient_precision="bf16")
+    problem = replace(
+        chain_problem([1], [300], cluster(2), weights=[200], mode="sync", mini_batch=2), regime=regime
+    )
+    (stage,) = stages_plan([[0]], micro_batch=2, replicas=[2]).stages
+    plan = Plan(stages=(replace(stage, recompute="stage"),))
+    assert certified(problem, plan, services().schedule("1f1b", problem, plan)).time_ns == 100 + 301
 
 
 @pytest.mark.parametrize("name", valid_cases())
