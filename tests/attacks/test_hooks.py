@@ -312,6 +312,14 @@ def test_no_token_of_the_environment_reaches_a_hook(pipebench: Command) -> None:
     assert str(Path.home()) not in done.stderr.replace(os.environ["PATH"], "").partition("'HOME'")[2][:60]
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no process reads what it was started with")
+def test_no_token_stands_in_what_a_hook_was_started_with(pipebench: Command) -> None:
+    pipebench.install(offering("models", TELLS.replace("{what}", "open('/proc/self/environ').read()")))
+    done = pipebench("profile", "evil", "-o", "p.json", GITHUB_TOKEN="sesame", LC_ALL="C")
+    assert "LC_ALL" in done.stderr
+    assert "sesame" not in done.stderr
+
+
 def test_a_variable_that_a_profiler_declares_reaches_it(pipebench: Command) -> None:
     body = TELLS.replace("{what}", "(os.environ.get('LICENCE_FILE'), os.environ.get('LICENSED'))")
     pipebench.install(offering("profilers", body, ', variables=("LICENCE_*",)'))

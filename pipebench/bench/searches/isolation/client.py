@@ -49,13 +49,15 @@ class Isolation:
         self.compiled: set[bytes] = set()
         """For which searchers kernels were compiled and kept."""
         kernels = {"NUMBA_CACHE_DIR": str(self.folders.kernels), "PYTHONHASHSEED": "0"}
+        # What a process was started with stands in /proc/self/environ of all that are forked from it.
+        passed = passed_environment(os.environ, str(self.folders.own))
         self.folders.renew(SUITE)
         ours, theirs = socket.socketpair()
         with theirs:
             self._server = subprocess.Popen(
                 [sys.executable, "-P", "-c", START, str(theirs.fileno()), json.dumps(_import_path())],
                 pass_fds=[theirs.fileno()],
-                env=os.environ | kernels | dict.fromkeys(THREAD_LIMITS, str(THREADS)),
+                env=passed | kernels | dict.fromkeys(THREAD_LIMITS, str(THREADS)),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=None if os.environ.get("PIPEBENCH_DEBUG") else subprocess.DEVNULL,
