@@ -365,6 +365,22 @@ def test_a_hook_works_in_a_folder_of_its_own(pipebench: Command) -> None:
     assert list(pipebench.here.iterdir()) == []
 
 
+def test_no_depth_of_folders_costs_other_rows_or_stays(pipebench: Command, tmp_path: Path) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    body = (
+        "os.chdir(os.environ['HOME'])\n"
+        "for _ in range(1200):\n    os.mkdir('d')\n    os.chdir('d')\nos.chmod('.', 0)\n"
+        "raise ValueError('deep enough')"
+    )
+    pipebench.install(offering("planners", body))
+    done = pipebench("compare", "--planners", "evil,uniform", *COMPARED, TMPDIR=str(temporary))
+    evil, uniform = json.loads(done.stdout)["rows"]
+    assert evil["reason"].startswith("ValueError: deep enough")
+    assert uniform["status"] == "ok"
+    assert list(temporary.glob("pipebench-*-*")) == []
+
+
 def test_what_a_planner_notes_reaches_its_row(pipebench: Command) -> None:
     (pipebench.here / "mine.py").write_text(
         "CALLS = ('uniform',)\ndef plan(problem, context):\n    context.note('a line for the row')\n"
