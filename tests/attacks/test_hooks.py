@@ -415,6 +415,41 @@ def test_a_micro_batch_that_is_a_text_is_named(pipebench: Command) -> None:
     assert "TypeError" not in row["reason"]
 
 
+LOOKS_FOR_A_KERNEL = """
+import os
+
+from pipebench.domain.plan import Plan, Stage
+
+FOLDER = os.path.join(os.environ["NUMBA_CACHE_DIR"], "one_for_others")
+FOUND = os.path.exists(FOLDER)
+
+
+def plan(problem, context):
+    context.note(f"found: {FOUND}")
+    names = [operator.name for operator in problem.profile.graph.operators]
+    return Plan(stages=(Stage(operators=names, devices=[0], micro_batch=1),))
+"""
+LEAVES_A_KERNEL = f"""{LOOKS_FOR_A_KERNEL}
+
+import numba
+
+numba.njit(lambda number: 2 * number)(1)
+if not FOUND:
+    os.mkdir(FOLDER)
+    open(os.path.join(FOLDER, "poisoned.nbi"), "wb").close()
+"""
+
+
+def test_no_file_reads_kernels_that_another_file_left(pipebench: Command, tmp_path: Path) -> None:
+    (pipebench.here / "a.py").write_text(LEAVES_A_KERNEL)
+    (pipebench.here / "b.py").write_text(LOOKS_FOR_A_KERNEL)
+    kernels = str(tmp_path / "kernels")
+    done = pipebench("compare", "--planners", "./a.py,./b.py", *COMPARED, NUMBA_CACHE_DIR=kernels)
+    notices = {row["planner"]: row["notices"] for row in json.loads(done.stdout)["rows"]}
+    assert "found: True" in notices["./a.py"], "it reads its own"
+    assert "found: False" in notices["./b.py"]
+
+
 def test_rules_of_options_hold_where_their_class_is_not_imported(pipebench: Command) -> None:
     done = pipebench("profile", "bert[hidden=7]", "-o", "p.json")
     assert done.returncode == 2
