@@ -415,6 +415,32 @@ def test_a_micro_batch_that_is_a_text_is_named(pipebench: Command) -> None:
     assert "TypeError" not in row["reason"]
 
 
+READS_OTHERS_PLANS = """
+from pathlib import Path
+
+from pipebench.domain.plan import Plan, Stage
+
+
+def plan(problem, context):
+    store = Path(__file__).parent / "store"
+    found = [file for file in (*store.rglob("objects/*/*"), store / "rows.jsonl") if file.read_bytes()]
+    context.note(f"there: {store.is_dir()}, found: {len(found)}")
+    names = [operator.name for operator in problem.profile.graph.operators]
+    return Plan(stages=(Stage(operators=names, devices=[0], micro_batch=1),))
+"""
+
+
+@pytest.mark.skipif(not can_leave_network(), reason="the kernel permits no namespaces")
+@pytest.mark.parametrize("jobs", mostly_at_night(["1", "2"], ["1"]))
+def test_no_planner_reads_the_plans_of_others(pipebench: Command, jobs: str) -> None:
+    (pipebench.here / "a.py").write_text(READS_OTHERS_PLANS)
+    stored = ("--out", "store", "--jobs", jobs)
+    pipebench("compare", "--planners", "uniform", *COMPARED, *stored)
+    done = pipebench("compare", "--planners", "uniform,./a.py", *COMPARED, *stored)
+    notices = {row["planner"]: row["notices"] for row in json.loads(done.stdout)["rows"]}
+    assert "there: True, found: 0" in notices["./a.py"]
+
+
 LOOKS_FOR_A_KERNEL = """
 import os
 

@@ -20,6 +20,7 @@ from pipebench.bench.searches.isolation.child import Errand
 from pipebench.bench.searches.isolation.confinement import passed_environment
 from pipebench.bench.searches.isolation.conversation import END_S, ChildExit, Conversation, Handover, Stream
 from pipebench.bench.searches.isolation.folders import ChildFolders
+from pipebench.bench.searches.isolation.hidden import hidden_paths
 from pipebench.bench.searches.isolation.wire import (
     BrokenWire,
     frame,
@@ -118,6 +119,7 @@ class Isolation:
                     kernels=kernels,
                     environment=errand.environment | {"NUMBA_CACHE_DIR": kernels},
                     index=errand.index or self.index,
+                    hidden=hidden_paths(),
                 )
                 return self._run(errand, limit_s, handover, heard)
             except (BrokenWire, ConnectionError, TimeoutError):
