@@ -18,6 +18,8 @@ from typing import Any
 
 import pytest
 
+from pipebench.bench.calibration.megatron_log import megatron_run
+from pipebench.bench.redaction import Redaction
 from pipebench.bench.store import Store
 from pipebench.bench.store.folder import ROWS
 from pipebench.bench.store.journal import MANIFEST
@@ -279,6 +281,23 @@ def test_an_integer_of_a_million_digits(tmp_path: Path, data: bytes, message: st
     assert len(err) < 2000
 
 
+def test_paths_in_a_long_text_are_found_in_one_pass() -> None:
+    """With the square of its length this took hours."""
+    began = time.process_time()
+    texts = ["'~/" + "a/" * 300_000, "'" + "/" * 600_000, "/a" * 300_000]
+    assert [Redaction(()).text(f"see {text}")[-3:] for text in texts] != []
+    assert Redaction(()).text("in '/home/me/my plans' and \"~/mine/x\"") == "in '…/my plans' and \"…/x\""
+    assert time.process_time() - began < CPU_S
+
+
+def test_arguments_of_a_log_are_found_in_one_pass() -> None:
+    began = time.process_time()
+    text = "- arguments -\n" + "a . " * 500_000 + "\n hidden_size ..... 64\n"
+    with pytest.raises(PipebenchError, match="x: "):
+        megatron_run(text, "x", "A100-SXM4-80GB")
+    assert time.process_time() - began < CPU_S
+
+
 def test_a_gzip_file_of_many_empty_members_takes_no_longer_than_it_is_long() -> None:
     assert gunzip(gzip.compress(b"") * 100_000 + gzip.compress(b"{}"), "x") == b"{}"
     for damaged in (gzip.compress(b"{}")[:-9], b"\x1f\x8b" + bytes(20)):
@@ -301,6 +320,18 @@ def test_rows_that_are_no_file(tmp_path: Path, store: Path, kind: str) -> None:
     refused_soon(pipebench(tmp_path, "show", str(store)), names[kind])
     with pytest.raises(PipebenchError):
         in_time(lambda: Store.open(store))
+
+
+def test_no_link_of_a_store_leads_writing_elsewhere(tmp_path: Path, store: Path) -> None:
+    """A last line without an end was cut off, as if it were a torn row."""
+    mine = tmp_path / "mine.txt"
+    mine.write_text("first words\nlast words")
+    rows = store / ROWS
+    rows.unlink()
+    rows.symlink_to(mine)
+    with pytest.raises(PipebenchError, match=r"rows\.jsonl is a link"):
+        Store.open(store)
+    assert mine.read_text() == "first words\nlast words"
 
 
 def in_time(call: Callable[[], object], seconds: int = 20) -> object:
