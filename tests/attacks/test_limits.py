@@ -33,6 +33,7 @@ from pipebench.domain.limits import MOST_LEVELS, MOST_WORKERS
 from pipebench.formats.clusters import load_cluster
 from pipebench.formats.json_forms import json_form
 from pipebench.formats.profiles.files import read_profile
+from pipebench.hooks.syntax import Reference, parse_reference, parse_references
 from tests.bench.store.made import PLAN, PROBLEM, SCHEDULE, stored
 from tests.builders import chain_problem, cluster
 
@@ -287,6 +288,15 @@ def test_paths_in_a_long_text_are_found_in_one_pass() -> None:
     texts = ["'~/" + "a/" * 300_000, "'" + "/" * 600_000, "/a" * 300_000]
     assert [Redaction(()).text(f"see {text}")[-3:] for text in texts] != []
     assert Redaction(()).text("in '/home/me/my plans' and \"~/mine/x\"") == "in '…/my plans' and \"…/x\""
+    assert time.process_time() - began < CPU_S
+
+
+def test_blanks_in_a_command_are_passed_once() -> None:
+    """A stored row names its planner so."""
+    began = time.process_time()
+    command = "cmd:./mine" + " " * 300_000 + "x"
+    assert parse_reference(f"{command}[seed=1]  ") == Reference(command, {"seed": "1"})
+    assert parse_references([f"{command}, uniform"])[1] == Reference("uniform")
     assert time.process_time() - began < CPU_S
 
 
