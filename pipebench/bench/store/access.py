@@ -62,7 +62,7 @@ def open_own(file: Path, flags: int) -> int:
 
 def _not_regular(file: Path) -> PipebenchError:
     return PipebenchError(
-        f"store {str(file.parent)!r}: its {file.name} is a link, a pipe, a device or a folder, not a file",
+        f"store {str(file.parent)!r}: its {file.name} is a pipe, a device, a folder or a link, not a file",
         "give another folder",
     )
 
