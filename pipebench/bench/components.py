@@ -1,5 +1,7 @@
 """Components ready to run: a plugin's, a script's or a program's, with their options parsed."""
 
+import hashlib
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -46,6 +48,14 @@ class Ready:
     here: bool = False
     kernels: bool = True
     source: str = ""
+
+    @property
+    def kernel_owner(self) -> str:
+        """Whose compiled kernels it reads: its distribution's, which a file and a program do not have."""
+        if self.provider is not USER:
+            return self.provider.distribution
+        whole = os.path.abspath(self.component.name)
+        return f"_file-{hashlib.sha256(whole.encode(errors='surrogateescape')).hexdigest()[:16]}"
 
     @cached_property
     def _callable(self) -> Callable[..., Any]:

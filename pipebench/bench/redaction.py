@@ -19,7 +19,7 @@ LEFT_OUT = "…"
 """Stands for what is left out: in front of the last part of a path, or behind the name of a program."""
 _PART = r"[^\s/'\"`:;,()\[\]{}<>|*?]+"
 _PATHS = re.compile(
-    rf"(?P<quote>['\"])(?P<quoted>~?/[^'\"\n]*/[^'\"\n]*)(?P=quote)"
+    rf"(?P<quote>['\"])(?P<quoted>~?/[^'\"/\n]*+/[^'\"\n]*+)(?P=quote)"
     rf"|(?:file:/{{2,3}}|(?<![\w.~/{LEFT_OUT}]))(?P<plain>~?(?:/{_PART})+/?)"
     r"|(?<!\w)(?P<drive>[A-Za-z]:\\[^\s'\"]+)"
 )

@@ -19,6 +19,14 @@ def one_line(text: str) -> str:
     return " ".join(text.encode(errors="replace").decode().split())
 
 
+OPENS_A_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def spreadsheet_text(text: str) -> str:
+    """A cell of a table: what a spreadsheet would run gets a quote in front."""
+    return printable(f"'{text}" if text.startswith(OPENS_A_FORMULA) else text)
+
+
 def printable_json(text: str) -> str:
     """JSON with such characters escaped, so that it means what it meant. Only strings of JSON can hold them."""
     return CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

@@ -15,7 +15,7 @@ _NAMED = re.compile(r"(?:[^,\[\]]|\[[^\[\]]*\])*")
 _PROGRAM = re.compile(r"\s*cmd:")
 _QUOTED = r'''\\.|'[^']*'|"(?:[^"\\]|\\.)*"'''
 """What a shell takes as it stands."""
-_BRACKET = r"(?:(?<!\s)\[(?P<options>[^\[\],=]+=[^\[\],]*(?:,[^\[\],=]+=[^\[\],]*)*)\])?\s*"
+_BRACKET = r"(?<!(?<!\\)\s)(?:(?<!\s)\[(?P<options>[^\[\],=]+=[^\[\],]*(?:,[^\[\],=]+=[^\[\],]*)*)\])?\s*"
 """Options at the end of a command, right behind its last word. Any other bracket is the command's own."""
 _LISTED_COMMAND = re.compile(rf"""\s*cmd:(?:[^,'"\\]|{_QUOTED})*?{_BRACKET}(?=,|\Z)""", re.DOTALL)
 """Up to a comma outside quotes and options."""

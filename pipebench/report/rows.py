@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from pipebench.documents.printable import printable
+from pipebench.documents.printable import printable, spreadsheet_text
 from pipebench.domain.row import Row
 from pipebench.report.text.comparisons.blocks import search_time
 from pipebench.report.text.comparisons.comparison import subject
@@ -88,9 +88,6 @@ def _figure(text: str, value: float | None) -> RowCell:
     return RowCell(text, "" if value is None else value, right=True)
 
 
-OPENS_A_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-
-
 def rows_csv(rows: Iterable[Row]) -> str:
     """Every field of every row, lists and maps as JSON. What a spreadsheet would run gets a quote in front."""
     out = StringIO()
@@ -114,9 +111,11 @@ def _flat(value: Any) -> Any:
     if isinstance(value, (list, tuple, dict)):
         return json.dumps(value)
     if isinstance(value, str):
-        return printable(f"'{value}" if value.startswith(OPENS_A_FORMULA) else value)
+        return spreadsheet_text(value)
     return "" if value is None else value
 
 
 def _cell(text: str) -> str:
-    return printable(text).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
+    """No column, tag, link or picture of its own."""
+    plain = printable(text).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("[", "\\[")
+    return plain.replace("\n", " ")

@@ -8,10 +8,11 @@ import fcntl
 import os
 import re
 import secrets
-import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+
+from pipebench.system.removal import remove_folder
 
 FILE = re.compile(r"\.pipebench-(\d+)-[0-9a-f]{8}\.tmp")
 FOLDER = re.compile(r"pipebench-(\d+)-\w+")
@@ -40,7 +41,7 @@ def scratch_folder() -> Iterator[Path]:
         yield folder
     finally:
         os.close(handle)
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_folder(folder)
 
 
 def hold(handle: int) -> None:
@@ -67,7 +68,7 @@ def _remove(entry: os.DirEntry[str]) -> None:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if entry.is_dir(follow_symlinks=False):
-                shutil.rmtree(entry.path, ignore_errors=True)
+                remove_folder(entry.path)
             else:
                 os.unlink(entry.path)
         finally:

@@ -110,6 +110,7 @@ OF_EACH_KIND = (
     "memo_socket_daemon",
     "memo_file_times",
     "memo_limits",
+    "memo_affinity",
     "writes_server_memory",
 )
 """Of those above one for each way: a clock, a report, a wait, a hook; a module, a file, shared memory, a process,
@@ -131,7 +132,15 @@ BOASTS = ("claims_nanoseconds",)
 BROUGHT_ALONG = "precomputed"
 """Work before the problem is known is not the search's; the cold time shows it."""
 FILES = ("tmp", "home", "cwd", "own_folder", "kernel_cache", "dev_shm", "shared_memory")
-MARKS = ("memo_limits", "memo_priority", "memo_keyring", "memo_sysv", "offload_http", "offload_socket_file")
+MARKS = (
+    "memo_limits",
+    "memo_priority",
+    "memo_affinity",
+    "memo_keyring",
+    "memo_sysv",
+    "offload_http",
+    "offload_socket_file",
+)
 
 
 def permitted(cheats: Sequence[str]) -> tuple[str, ...]:

@@ -312,6 +312,14 @@ def test_no_token_of_the_environment_reaches_a_hook(pipebench: Command) -> None:
     assert str(Path.home()) not in done.stderr.replace(os.environ["PATH"], "").partition("'HOME'")[2][:60]
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no process reads what it was started with")
+def test_no_token_stands_in_what_a_hook_was_started_with(pipebench: Command) -> None:
+    pipebench.install(offering("models", TELLS.replace("{what}", "open('/proc/self/environ').read()")))
+    done = pipebench("profile", "evil", "-o", "p.json", GITHUB_TOKEN="sesame", LC_ALL="C")
+    assert "LC_ALL" in done.stderr
+    assert "sesame" not in done.stderr
+
+
 def test_a_variable_that_a_profiler_declares_reaches_it(pipebench: Command) -> None:
     body = TELLS.replace("{what}", "(os.environ.get('LICENCE_FILE'), os.environ.get('LICENSED'))")
     pipebench.install(offering("profilers", body, ', variables=("LICENCE_*",)'))
@@ -357,6 +365,22 @@ def test_a_hook_works_in_a_folder_of_its_own(pipebench: Command) -> None:
     assert list(pipebench.here.iterdir()) == []
 
 
+def test_no_depth_of_folders_costs_other_rows_or_stays(pipebench: Command, tmp_path: Path) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    body = (
+        "os.chdir(os.environ['HOME'])\n"
+        "for _ in range(1200):\n    os.mkdir('d')\n    os.chdir('d')\nos.chmod('.', 0)\n"
+        "raise ValueError('deep enough')"
+    )
+    pipebench.install(offering("planners", body))
+    done = pipebench("compare", "--planners", "evil,uniform", *COMPARED, TMPDIR=str(temporary))
+    evil, uniform = json.loads(done.stdout)["rows"]
+    assert evil["reason"].startswith("ValueError: deep enough")
+    assert uniform["status"] == "ok"
+    assert list(temporary.glob("pipebench-*-*")) == []
+
+
 def test_what_a_planner_notes_reaches_its_row(pipebench: Command) -> None:
     (pipebench.here / "mine.py").write_text(
         "CALLS = ('uniform',)\ndef plan(problem, context):\n    context.note('a line for the row')\n"
@@ -389,6 +413,67 @@ def test_a_micro_batch_that_is_a_text_is_named(pipebench: Command) -> None:
     (row,) = json.loads(done.stdout)["rows"]
     assert "micro_batch is '8' of type str" in row["reason"]
     assert "TypeError" not in row["reason"]
+
+
+READS_OTHERS_PLANS = """
+from pathlib import Path
+
+from pipebench.domain.plan import Plan, Stage
+
+
+def plan(problem, context):
+    store = Path(__file__).parent / "store"
+    found = [file for file in (*store.rglob("objects/*/*"), store / "rows.jsonl") if file.read_bytes()]
+    context.note(f"there: {store.is_dir()}, found: {len(found)}")
+    names = [operator.name for operator in problem.profile.graph.operators]
+    return Plan(stages=(Stage(operators=names, devices=[0], micro_batch=1),))
+"""
+
+
+@pytest.mark.skipif(not can_leave_network(), reason="the kernel permits no namespaces")
+@pytest.mark.parametrize("jobs", mostly_at_night(["1", "2"], ["1"]))
+def test_no_planner_reads_the_plans_of_others(pipebench: Command, jobs: str) -> None:
+    (pipebench.here / "a.py").write_text(READS_OTHERS_PLANS)
+    stored = ("--out", "store", "--jobs", jobs)
+    pipebench("compare", "--planners", "uniform", *COMPARED, *stored)
+    done = pipebench("compare", "--planners", "uniform,./a.py", *COMPARED, *stored)
+    notices = {row["planner"]: row["notices"] for row in json.loads(done.stdout)["rows"]}
+    assert "there: True, found: 0" in notices["./a.py"]
+
+
+LOOKS_FOR_A_KERNEL = """
+import os
+
+from pipebench.domain.plan import Plan, Stage
+
+FOLDER = os.path.join(os.environ["NUMBA_CACHE_DIR"], "one_for_others")
+FOUND = os.path.exists(FOLDER)
+
+
+def plan(problem, context):
+    context.note(f"found: {FOUND}")
+    names = [operator.name for operator in problem.profile.graph.operators]
+    return Plan(stages=(Stage(operators=names, devices=[0], micro_batch=1),))
+"""
+LEAVES_A_KERNEL = f"""{LOOKS_FOR_A_KERNEL}
+
+import numba
+
+numba.njit(lambda number: 2 * number)(1)
+if not FOUND:
+    os.mkdir(FOLDER)
+    open(os.path.join(FOLDER, "poisoned.nbi"), "wb").close()
+"""
+
+
+def test_no_file_reads_kernels_that_another_file_left(pipebench: Command, tmp_path: Path) -> None:
+    (pipebench.here / "a.py").write_text(LEAVES_A_KERNEL)
+    (pipebench.here / "b.py").write_text(LOOKS_FOR_A_KERNEL)
+    kernels = str(tmp_path / "kernels")
+    done = pipebench("compare", "--planners", "./a.py,./b.py", *COMPARED, NUMBA_CACHE_DIR=kernels)
+    notices = {row["planner"]: row["notices"] for row in json.loads(done.stdout)["rows"]}
+    assert "found: True" in notices["./a.py"], "it reads its own"
+    assert "found: False" in notices["./b.py"]
 
 
 def test_rules_of_options_hold_where_their_class_is_not_imported(pipebench: Command) -> None:

@@ -18,6 +18,8 @@ from typing import Any
 
 import pytest
 
+from pipebench.bench.calibration.megatron_log import megatron_run
+from pipebench.bench.redaction import Redaction
 from pipebench.bench.store import Store
 from pipebench.bench.store.folder import ROWS
 from pipebench.bench.store.journal import MANIFEST
@@ -31,6 +33,7 @@ from pipebench.domain.limits import MOST_LEVELS, MOST_WORKERS
 from pipebench.formats.clusters import load_cluster
 from pipebench.formats.json_forms import json_form
 from pipebench.formats.profiles.files import read_profile
+from pipebench.hooks.syntax import Reference, parse_reference, parse_references
 from tests.bench.store.made import PLAN, PROBLEM, SCHEDULE, stored
 from tests.builders import chain_problem, cluster
 
@@ -279,6 +282,32 @@ def test_an_integer_of_a_million_digits(tmp_path: Path, data: bytes, message: st
     assert len(err) < 2000
 
 
+def test_paths_in_a_long_text_are_found_in_one_pass() -> None:
+    """With the square of its length this took hours."""
+    began = time.process_time()
+    texts = ["'~/" + "a/" * 300_000, "'" + "/" * 600_000, "/a" * 300_000]
+    assert [Redaction(()).text(f"see {text}")[-3:] for text in texts] != []
+    assert Redaction(()).text("in '/home/me/my plans' and \"~/mine/x\"") == "in '…/my plans' and \"…/x\""
+    assert time.process_time() - began < CPU_S
+
+
+def test_blanks_in_a_command_are_passed_once() -> None:
+    """A stored row names its planner so."""
+    began = time.process_time()
+    command = "cmd:./mine" + " " * 300_000 + "x"
+    assert parse_reference(f"{command}[seed=1]  ") == Reference(command, {"seed": "1"})
+    assert parse_references([f"{command}, uniform"])[1] == Reference("uniform")
+    assert time.process_time() - began < CPU_S
+
+
+def test_arguments_of_a_log_are_found_in_one_pass() -> None:
+    began = time.process_time()
+    text = "- arguments -\n" + "a . " * 500_000 + "\n hidden_size ..... 64\n"
+    with pytest.raises(PipebenchError, match="x: "):
+        megatron_run(text, "x", "A100-SXM4-80GB")
+    assert time.process_time() - began < CPU_S
+
+
 def test_a_gzip_file_of_many_empty_members_takes_no_longer_than_it_is_long() -> None:
     assert gunzip(gzip.compress(b"") * 100_000 + gzip.compress(b"{}"), "x") == b"{}"
     for damaged in (gzip.compress(b"{}")[:-9], b"\x1f\x8b" + bytes(20)):
@@ -301,6 +330,18 @@ def test_rows_that_are_no_file(tmp_path: Path, store: Path, kind: str) -> None:
     refused_soon(pipebench(tmp_path, "show", str(store)), names[kind])
     with pytest.raises(PipebenchError):
         in_time(lambda: Store.open(store))
+
+
+def test_no_link_of_a_store_leads_writing_elsewhere(tmp_path: Path, store: Path) -> None:
+    """A last line without an end was cut off, as if it were a torn row."""
+    mine = tmp_path / "mine.txt"
+    mine.write_text("first words\nlast words")
+    rows = store / ROWS
+    rows.unlink()
+    rows.symlink_to(mine)
+    with pytest.raises(PipebenchError, match=r"rows\.jsonl is a pipe, a device, a folder or a link"):
+        Store.open(store)
+    assert mine.read_text() == "first words\nlast words"
 
 
 def in_time(call: Callable[[], object], seconds: int = 20) -> object:

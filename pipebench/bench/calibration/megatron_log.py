@@ -20,7 +20,8 @@ from pipebench.formats.frameworks.megatron import check_layout, parse_layout
 WARM_UP = 2
 """Iteration lines that are dropped at the start, where at least as many are left."""
 _ARGUMENTS, _END = "- arguments -", "- end of arguments -"
-_ARGUMENT = re.compile(r"(?:^|\s)([A-Za-z_][A-Za-z0-9_]{0,63}) \.+ (.{0,10000})$")
+_ARGUMENT = re.compile(r"(?:^|\s)([A-Za-z_][A-Za-z0-9_]{0,63}) \.+ (.*)")
+MOST_VALUE_LETTERS = 10_000
 _ITERATION = re.compile(
     r"\biteration +(\d{1,12})/ *\d{1,12} \|.{0,400}?elapsed time per iteration \(ms\): ([0-9.]{1,20})"
 )
@@ -221,7 +222,7 @@ class _Arguments:
         for number, line in enumerate(text.splitlines(), 1):
             if _END in line:
                 break
-            if inside and (match := _ARGUMENT.search(line)):
+            if inside and (match := _ARGUMENT.search(line)) and len(match[2]) <= MOST_VALUE_LETTERS:
                 self._found.setdefault(match[1], (number, match[2].strip()))
             inside = inside or _ARGUMENTS in line
         if not self._found:

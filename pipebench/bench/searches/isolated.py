@@ -175,7 +175,7 @@ def compile_part(host: Host, planner: Ready, function: str) -> None:
         environment=child_environment(),
         memory_bytes=0,
     )
-    owner = planner.provider.distribution
+    owner = planner.kernel_owner
     if isolation().run(errand, PREPARE_S, owner=owner).code == 0:
         isolation().folders.keep_kernels(owner)
 
@@ -277,7 +277,7 @@ class _SearchesInChildren:
 
     def _keep(self) -> None:
         isolation().compiled.add(self._given)
-        isolation().folders.keep_kernels(self._planner.provider.distribution)
+        isolation().folders.keep_kernels(self._planner.kernel_owner)
 
     def _run(self, hand_over: Callable[[bytes], bytes | None], limit_s: float, calibrate: bool) -> ChildExit:
         errand = Errand(
@@ -291,7 +291,7 @@ class _SearchesInChildren:
         )
         left_s = self._stops_at - time.monotonic()
         handover = Handover(payload=hand_over, limit_s=min(limit_s + GRACE_S, left_s))
-        owner = self._planner.provider.distribution
+        owner = self._planner.kernel_owner
         heard = None if self._heard is None else self._listen
         self._offered.clear()
         try:

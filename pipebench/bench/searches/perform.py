@@ -3,7 +3,6 @@
 import gc
 import math
 import os
-import shutil
 import sys
 import time
 import traceback
@@ -44,6 +43,7 @@ from pipebench.hooks.descriptors import Planner
 from pipebench.hooks.discovery import cause, first_line
 from pipebench.hooks.manager import Host
 from pipebench.hooks.syntax import parse_reference
+from pipebench.system.removal import remove_folder
 
 _SEARCHERS, _REQUESTS = msgspec.msgpack.Decoder(Searcher), msgspec.msgpack.Decoder(SearchRequest)
 _PARTS = msgspec.msgpack.Decoder(KernelPart)
@@ -165,7 +165,7 @@ def _empty(folder: str) -> None:
     """The search starts in an empty folder, whatever the toy problems left there."""
     for entry in os.scandir(folder):
         if entry.is_dir(follow_symlinks=False):
-            shutil.rmtree(entry.path, ignore_errors=True)
+            remove_folder(entry.path)
         else:
             os.unlink(entry.path)
 

@@ -44,12 +44,14 @@ def storing(path: Path, what: str = "store") -> Iterator[None]:
 def open_own(file: Path, flags: int) -> int:
     """A descriptor of a regular file of a store, which may be made; opening never waits.
 
-    Raises PipebenchError for a pipe or a device in its place, OSError as `os.open`.
+    What is written is in the folder: no link in a store that came from elsewhere leads to another file.
+    Raises PipebenchError for a link, a pipe or a device in its place, OSError as `os.open`.
     """
+    here = os.O_NOFOLLOW if flags & (os.O_WRONLY | os.O_RDWR) else 0
     try:
-        handle = os.open(file, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+        handle = os.open(file, flags | here | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
     except OSError as error:
-        if error.errno == errno.ENXIO:
+        if error.errno in (errno.ENXIO, errno.ELOOP):
             raise _not_regular(file) from None
         raise
     if not stat.S_ISREG(os.fstat(handle).st_mode):
@@ -60,7 +62,7 @@ def open_own(file: Path, flags: int) -> int:
 
 def _not_regular(file: Path) -> PipebenchError:
     return PipebenchError(
-        f"store {str(file.parent)!r}: its {file.name} is a pipe, a device or a folder, not a file",
+        f"store {str(file.parent)!r}: its {file.name} is a pipe, a device, a folder or a link, not a file",
         "give another folder",
     )
 

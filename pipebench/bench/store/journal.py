@@ -139,6 +139,11 @@ class Journal(Objects, Generic[R]):
         self._records: list[R] = []
         self._latest: dict[str, R] = {}
 
+    @property
+    def content(self) -> tuple[Path, Path]:
+        """The file of records and the folder of objects."""
+        return self._lines.file, self.path / OBJECTS
+
     @classmethod
     def open(cls, path: str | Path, create: bool = True, writable: bool = True) -> Self:
         """Open a store, or make one in a new or empty folder.

@@ -7,6 +7,7 @@ from concurrent.futures import Future, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
+from pipebench.bench.searches.isolation.hidden import hidden_paths, hide_from_children
 from pipebench.bench.sweeps.assignment import work
 from pipebench.domain.errors import PipebenchError, PluginNotLoaded
 from pipebench.domain.limits import MOST_WORKERS
@@ -31,7 +32,7 @@ def on_loky(payloads: Sequence[bytes], jobs: int) -> Iterator[tuple[int, bytes]]
                 max_workers=min(jobs, len(payloads), MOST_WORKERS),
                 timeout=60,
                 initializer=_begin_worker,
-                initargs=(os.getpid(), was),
+                initargs=(os.getpid(), was, hidden_paths()),
                 env={SAFE_PATH: "1"},
             )
             futures: dict[Future[bytes], int] = {
@@ -69,9 +70,10 @@ def _restore(was: str | None) -> None:
         os.environ[SAFE_PATH] = was
 
 
-def _begin_worker(parent: int, safe_path: str | None) -> None:
+def _begin_worker(parent: int, safe_path: str | None, hidden: tuple[str, ...]) -> None:
     """A worker outlives nobody: it ends with the process that wants its results, whatever that ends of."""
     end_with_parent(parent)
+    hide_from_children(hidden)
     _restore(safe_path)
 
 

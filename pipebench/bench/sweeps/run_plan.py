@@ -6,6 +6,7 @@ from dataclasses import replace as replace_fields
 
 from msgspec.structs import replace
 
+from pipebench.bench.searches.isolation.hidden import hide_from_children
 from pipebench.bench.store.folder import Store
 from pipebench.bench.store.keys import TrialInputs, trial_inputs, trial_key
 from pipebench.bench.store.stored_rows import StoredRow, script_text, stored_row
@@ -93,6 +94,7 @@ def make_run_plan(
     order = running_order(trials, trials[0].seed) if trials else []
     if store is None:
         return RunPlan(trials, order)
+    hide_from_children(store.content)  # a planner could give the plan that another one has found
     inputs = [inputs_of(host, trial) for trial in trials]
     places: Sequence[int] = ()
     if shard is not None:

@@ -1,5 +1,7 @@
 """A plan as the split_spec of torch.distributed.pipelining."""
 
+import json
+
 from pipebench.domain.recomputation import RecomputePin
 from pipebench.formats.frameworks.arrangement import Arrangement, CannotExpress
 from pipebench.formats.frameworks.facts import TORCHTITAN, framework_family
@@ -45,7 +47,7 @@ def _split(made: Arrangement) -> str:
             "# one stage: there is nothing to split, so no pipeline(); train the model as it is, each step "
             f"{made.rounds} micro-batches of {made.micro_batch} a replica\n"
         )
-    points = "".join(f'        "{path}": SplitPoint.BEGINNING,\n' for path in listed)
+    points = "".join(f"        {json.dumps(path)}: SplitPoint.BEGINNING,\n" for path in listed)
     return (
         "from torch.distributed.pipelining import SplitPoint, pipeline\n\n"
         "pipe = pipeline(\n    model,\n    mb_args=(input_ids,),  # one micro-batch: "

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table as Printed
 from rich.text import Text
 
+from pipebench.documents.printable import spreadsheet_text
 from pipebench.domain.artefact import Claim, Figure, Finding, Result, Table
 from pipebench.hooks.descriptors import Artefact
 from pipebench.report.claims.entries import about_cells
@@ -74,7 +75,8 @@ def series_csv(figure: Figure) -> str:
             places: Iterable[tuple[float, float | str]] = [*curve.points, *((x, "") for x in curve.infeasible)]
             for x, y in sorted(places, key=lambda place: place[0]):
                 value = y if isinstance(y, str) else f"{y:.9g}"
-                writer.writerow((panel.title, curve.label, curve.kind, f"{x:g}", value))
+                words = map(spreadsheet_text, (panel.title, curve.label, curve.kind))
+                writer.writerow((*words, f"{x:g}", value))
     return out.getvalue()
 
 

@@ -230,6 +230,21 @@ def test_pipedream_takes_one_size_of_ways_whose_collectives_are_told_apart(given
     assert one.forward_collective_s == one.forward_s == operators[1].alternatives[0].forward_s[1:2]
 
 
+def test_no_path_of_a_module_is_code(given: tuple[Problem, Plan]) -> None:
+    made, plan = given
+    path = 'x": print("mine"), "y\\\n'
+    graph = made.profile.graph
+    first = plan.stages[1].operators[0]
+    operators = tuple(
+        replace(each, path=path if each.name == first else each.path or each.name) for each in graph.operators
+    )
+    made = replace(made, profile=replace(made.profile, graph=replace(graph, operators=operators)))
+    text = pipelining.text(arrange(made, plan))
+    (points,) = [each for each in ast.walk(ast.parse(text)) if isinstance(each, ast.Dict)]
+    assert ast.literal_eval(points.keys[0]) == path
+    assert "print" not in [each.id for each in ast.walk(ast.parse(text)) if isinstance(each, ast.Name)]
+
+
 def test_one_stage_is_no_pipeline() -> None:
     pins = Pins(tensor_parallel=1, pipeline=1, data_parallel=2, virtual_stages=1, micro_batch=2)
     made = problem(devices=2, mini_batch=8, pins=pins, **TINY)

@@ -1,7 +1,7 @@
 """System calls that a child is refused: those that leave a mark on other processes, or ask them for help.
 
 A seccomp filter, where the kernel has it and the machine is one of MACHINES. What Landlock and namespaces do not
-cover: limits and priorities of other processes, the kernel's keys, sockets that are files, and mounts.
+cover: limits, priorities and cores of other processes, the kernel's keys, sockets that are files, and mounts.
 """
 
 import ctypes
@@ -23,7 +23,9 @@ NUMBER_AT, MACHINE_AT, ARGUMENTS_AT, ARGUMENT_BYTES = 0, 4, 16, 8
 OTHER_NUMBERS = 0x40000000
 """From here on x86_64 has a second set of numbers for the same calls."""
 UNIX_SOCKETS, HOST_SOCKETS = socket.AF_UNIX, 40
-ANY_MACHINE_NUMBERS = {"mount_setattr": 442}
+ANY_MACHINE_NUMBERS = {"io_uring_setup": 425, "mount_setattr": 442, "open_tree_attr": 467}
+PRIO_USER, IOPRIO_WHO_USER = 2, 3
+"""All processes of a user: of the caller's own where the second argument is 0."""
 
 When = Literal["always", "is", "is not"]
 
@@ -47,6 +49,7 @@ MACHINES = {
             "setpriority": 141,
             "sched_setparam": 142,
             "sched_setscheduler": 144,
+            "sched_setaffinity": 203,
             "mq_open": 240,
             "add_key": 248,
             "request_key": 249,
@@ -62,6 +65,7 @@ MACHINES = {
             "ioprio_set": 30,
             "sched_setparam": 118,
             "sched_setscheduler": 119,
+            "sched_setaffinity": 122,
             "setpriority": 140,
             "mq_open": 180,
             "msgget": 186,
@@ -94,18 +98,27 @@ OF_OTHERS = (
     Refusal("sched_setscheduler", "is not"),
     Refusal("sched_setattr", "is not"),
     Refusal("setpriority", "is not", 1),
+    Refusal("setpriority", "is", 0, PRIO_USER),
     Refusal("ioprio_set", "is not", 1),
+    Refusal("ioprio_set", "is", 0, IOPRIO_WHO_USER),
     Refusal("add_key"),
     Refusal("request_key"),
     Refusal("keyctl"),
     Refusal("mount_setattr"),
+    Refusal("open_tree_attr"),
 )
-"""The first argument, or the second, is the process; 0 is the caller."""
-ASKING_OTHERS = (Refusal("socket", "is", 0, UNIX_SOCKETS), Refusal("socket", "is", 0, HOST_SOCKETS))
-"""Sockets that lead to other processes of the machine without its network. Pairs of sockets are another call."""
+"""The first argument, or the second, is the process; 0 is the caller. Mounts are not made writable again."""
+ASKING_OTHERS = (
+    Refusal("socket", "is", 0, UNIX_SOCKETS),
+    Refusal("socket", "is", 0, HOST_SOCKETS),
+    Refusal("io_uring_setup"),
+    Refusal("sched_setaffinity", "is not"),
+)
+"""Sockets that lead to other processes of the machine without its network, rings of requests, which make such
+sockets too, and cores of others. Pairs of sockets are another call; frameworks for cards choose cores so.
+"""
 SHARED = (
-    Refusal("socket", "is", 0, socket.AF_INET),
-    Refusal("socket", "is", 0, socket.AF_INET6),
+    Refusal("socket"),
     Refusal("shmget"),
     Refusal("semget"),
     Refusal("msgget"),

@@ -31,6 +31,7 @@ class Errand(Value, frozen=True, kw_only=True):
     folder: the current folder, for relative paths of scripts and programs; empty for `own`.
     own: the folder that it may write in.
     writable: folders and files besides.
+    hidden: folders and files that it finds empty.
     kernels: the folder of compiled kernels, writable too.
     environment: all variables that it sees.
     memory_bytes: what it may take beyond what the server has; 0 for no limit.
@@ -46,6 +47,7 @@ class Errand(Value, frozen=True, kw_only=True):
     folder: str = ""
     own: str = ""
     writable: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
     kernels: str = ""
     environment: dict[str, str]
     memory_bytes: int
@@ -156,7 +158,7 @@ def _surroundings(errand: Errand) -> None:
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     folders = (errand.own, errand.kernels, *errand.writable)
-    confine([folder for folder in folders if folder], errand.network)
+    confine([folder for folder in folders if folder], errand.network, errand.hidden)
     end_with_parent(os.getppid())  # a new user namespace forgets this, so it comes last
 
 

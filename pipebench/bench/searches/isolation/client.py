@@ -20,6 +20,7 @@ from pipebench.bench.searches.isolation.child import Errand
 from pipebench.bench.searches.isolation.confinement import passed_environment
 from pipebench.bench.searches.isolation.conversation import END_S, ChildExit, Conversation, Handover, Stream
 from pipebench.bench.searches.isolation.folders import ChildFolders
+from pipebench.bench.searches.isolation.hidden import hidden_paths
 from pipebench.bench.searches.isolation.wire import (
     BrokenWire,
     frame,
@@ -49,13 +50,15 @@ class Isolation:
         self.compiled: set[bytes] = set()
         """For which searchers kernels were compiled and kept."""
         kernels = {"NUMBA_CACHE_DIR": str(self.folders.kernels), "PYTHONHASHSEED": "0"}
+        # What a process was started with stands in /proc/self/environ of all that are forked from it.
+        passed = passed_environment(os.environ, str(self.folders.own))
         self.folders.renew(SUITE)
         ours, theirs = socket.socketpair()
         with theirs:
             self._server = subprocess.Popen(
                 [sys.executable, "-P", "-c", START, str(theirs.fileno()), json.dumps(_import_path())],
                 pass_fds=[theirs.fileno()],
-                env=os.environ | kernels | dict.fromkeys(THREAD_LIMITS, str(THREADS)),
+                env=passed | kernels | dict.fromkeys(THREAD_LIMITS, str(THREADS)),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=None if os.environ.get("PIPEBENCH_DEBUG") else subprocess.DEVNULL,
@@ -116,6 +119,7 @@ class Isolation:
                     kernels=kernels,
                     environment=errand.environment | {"NUMBA_CACHE_DIR": kernels},
                     index=errand.index or self.index,
+                    hidden=hidden_paths(),
                 )
                 return self._run(errand, limit_s, handover, heard)
             except (BrokenWire, ConnectionError, TimeoutError):

@@ -10,13 +10,14 @@ import os
 import stat
 import struct
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from pipebench.bench.searches.isolation.calls import refuse_calls
-from pipebench.bench.searches.isolation.mounts import mount_read_only
+from pipebench.bench.searches.isolation.mounts import hide, mount_read_only
 
 # linux/landlock.h; the system calls have these numbers on every architecture
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
@@ -24,13 +25,14 @@ VERSION_FLAG = 1
 PATH_BENEATH = 1
 WRITE_FILE, REMOVE_DIR, REMOVE_FILE = 1 << 1, 1 << 4, 1 << 5
 MAKE = sum(1 << bit for bit in range(6, 13))
-REFER, TRUNCATE = 1 << 13, 1 << 14
+REFER, TRUNCATE, CONTROL_DEVICE = 1 << 13, 1 << 14, 1 << 15
 SCOPES = 0b11
 """Abstract sockets and signals."""
 PR_SET_NO_NEW_PRIVS = 38
 # linux/sched.h
 NEW_USER, NEW_NETWORK, NEW_IPC, NEW_MOUNTS = 0x10000000, 0x40000000, 0x08000000, 0x00020000
 SHARED_MEMORY = "/dev/shm"
+TERMINALS = "/dev/pts"
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/ptmx")
 """What a program may write to although it is not in its folders."""
 
@@ -68,10 +70,12 @@ def _is_secret(name: str) -> bool:
     return any(word in name for word in SECRETS)
 
 
-def confine(writable: Iterable[str], network: bool = False) -> None:
+def confine(writable: Iterable[str], network: bool = False, hidden: Iterable[str] = ()) -> None:
     """Confine this process, and all that it starts, for good. Call it with one thread.
 
     writable: folders that it may write in. network: whether it keeps network and shared memory of the machine.
+    hidden: folders and files that it finds empty where it has neither; so it does terminals, and the command lines
+    of the processes above its parent, which say what is searched.
     """
     if sys.platform != "linux":
         return
@@ -80,6 +84,7 @@ def confine(writable: Iterable[str], network: bool = False) -> None:
     if apart:
         mount_read_only(folders)
         folders += _own_shared_memory()
+        hide((TERMINALS, *_above_parent(), *hidden))
     elif network:
         folders.append(SHARED_MEMORY)
     _forbid_writing_elsewhere(folders)
@@ -141,6 +146,16 @@ def _own_shared_memory() -> tuple[str, ...]:
     return (SHARED_MEMORY,) if mounted else ()
 
 
+def _above_parent() -> Iterator[str]:
+    """The folders in /proc of all processes above the parent of this one."""
+    process = os.getppid()
+    with suppress(OSError, ValueError, IndexError):
+        while process > 0:
+            status = Path(f"/proc/{process}/stat").read_text(errors="replace")
+            process = int(status.rpartition(")")[2].split()[1])
+            yield f"/proc/{process}"
+
+
 def _forbid_writing_elsewhere(writable: Iterable[str]) -> None:
     version = landlock_version()
     libc = _libc()
@@ -151,6 +166,8 @@ def _forbid_writing_elsewhere(writable: Iterable[str]) -> None:
         handled |= REFER
     if version >= 3:
         handled |= TRUNCATE
+    if version >= 5:
+        handled |= CONTROL_DEVICE  # a terminal's size and modes are set through a file that is open for reading
     attributes = struct.pack("QQQ", handled, 0, SCOPES if version >= 6 else 0)
     size = 24 if version >= 6 else 16 if version >= 4 else 8
     ruleset = int(libc.syscall(CREATE_RULESET, attributes, ctypes.c_size_t(size), 0))
@@ -171,7 +188,7 @@ def _permit(ruleset: int, path: str, rights: int) -> None:
         return
     try:
         if not stat.S_ISDIR(os.fstat(at).st_mode):
-            rights &= WRITE_FILE | TRUNCATE
+            rights &= WRITE_FILE | TRUNCATE | CONTROL_DEVICE
         rule = struct.pack("=Qi", rights, at)
         _libc().syscall(ADD_RULE, ruleset, PATH_BENEATH, rule, 0)
     finally:

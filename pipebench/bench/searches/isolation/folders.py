@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pipebench.hooks.discovery import SUITE
 from pipebench.system.kernel_folder import PLUGINS, kernel_folder
+from pipebench.system.removal import remove_folder
 from pipebench.system.scratch import scratch_folder
 
 YEARS_S = 3e8
@@ -152,13 +153,13 @@ def _hide_reading(path: Path) -> None:
 
 def _remove(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
+        remove_folder(path)
     else:
         path.unlink(missing_ok=True)
 
 
 def _make_empty(folder: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
+    remove_folder(folder)
     folder.mkdir(parents=True, exist_ok=True)
 
 

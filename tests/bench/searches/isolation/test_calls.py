@@ -1,6 +1,9 @@
 """What the filter of system calls refuses, and what a process keeps."""
 
+import ctypes
+import errno
 import os
+import platform
 import resource
 import socket
 import sys
@@ -13,6 +16,7 @@ from pipebench.bench.searches.isolation.calls import refuse_calls
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the filter is Linux's")
 
 REFUSED, DONE, NO_FILTER = 1, 0, 2
+IOPRIO_SET = {"x86_64": 251, "aarch64": 30}.get(platform.machine(), -1)
 
 
 def in_a_child(work: Callable[[], object], network: bool = False, apart: bool = True) -> int:
@@ -39,14 +43,37 @@ def limit_of(process: int) -> object:
     return resource.prlimit(process, resource.RLIMIT_NOFILE)
 
 
+def called(number: int, *arguments: int) -> object:
+    """A system call with arguments that the kernel refuses for another reason. Raises OSError for the filter."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.syscall(number, *arguments) < 0 and ctypes.get_errno() == errno.EPERM:
+        raise PermissionError
+    return None
+
+
+def renice_a_user() -> None:
+    """Of a user without other processes where the tests run as root, else as they are."""
+    if os.geteuid() == 0:
+        os.setuid(2**30)
+    os.setpriority(os.PRIO_USER, 0, os.getpriority(os.PRIO_USER, 0))
+
+
 OTHERS: dict[str, Callable[[], object]] = {
     "the limits of another process": lambda: limit_of(os.getppid()),
     "the priority of another process": lambda: os.setpriority(os.PRIO_PROCESS, os.getppid(), 19),
     "the class of another process": lambda: os.sched_setscheduler(os.getppid(), os.SCHED_IDLE, os.sched_param(0)),
+    "the priority of all processes of its user": renice_a_user,
+    "the turns at the disk of all processes of its user": lambda: called(IOPRIO_SET, 3, 0, -1),
+    "attributes of mounts": lambda: called(467, -1, 0, 0, 0, 0),
+}
+ASKED: dict[str, Callable[[], object]] = {
+    "a ring of requests, which makes sockets as well": lambda: called(425, 0, 0),
+    "the cores of another process": lambda: os.sched_setaffinity(os.getppid(), os.sched_getaffinity(0)),
 }
 OWN: dict[str, Callable[[], object]] = {
     "its own limits": lambda: limit_of(0),
     "its own priority": lambda: os.nice(1),
+    "its own cores": lambda: os.sched_setaffinity(0, os.sched_getaffinity(0)),
     "a pair of sockets": socket.socketpair,
     "a pipe": os.pipe,
     "a child": lambda: os.waitpid(os.posix_spawn("/bin/true", ["true"], {}), 0),
@@ -57,6 +84,11 @@ OWN: dict[str, Callable[[], object]] = {
 @pytest.mark.parametrize("network", [True, False])
 def test_no_process_reaches_into_another(what: str, network: bool) -> None:
     assert in_a_child(OTHERS[what], network) == REFUSED
+
+
+@pytest.mark.parametrize("what", ASKED)
+def test_no_process_asks_another_for_help(what: str) -> None:
+    assert (in_a_child(ASKED[what]), in_a_child(ASKED[what], network=True)) == (REFUSED, DONE)
 
 
 @pytest.mark.parametrize("what", OWN)
@@ -76,5 +108,9 @@ def test_without_namespaces_the_filter_takes_the_network() -> None:
     def work() -> object:
         return socket.socket(socket.AF_INET)
 
+    def other() -> object:
+        return socket.socket(socket.AF_NETLINK, socket.SOCK_RAW)
+
     ways = [(False, True), (False, False), (True, False)]
-    assert [in_a_child(work, network, apart) for network, apart in ways] == [DONE, REFUSED, DONE]
+    for made in (work, other):
+        assert [in_a_child(made, network, apart) for network, apart in ways] == [DONE, REFUSED, DONE]
