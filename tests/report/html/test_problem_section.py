@@ -288,6 +288,11 @@ def test_a_planner_has_one_colour_on_the_whole_page() -> None:
     assert second == {name: first[name] for name in "bc"}
 
 
+def test_one_problem_is_not_called_several() -> None:
+    text = rows_page(HOST, [row("a", simulated_s=1.0)], lambda _: None, lambda _: "", "one")
+    assert '<p class="pale">1 row, 1 problem</p>' in text
+
+
 def test_problems_beyond_the_first_have_their_tables_only_and_the_page_says_so() -> None:
     rows = [
         row("a", workload_id=str(number), problem_id=str(number), simulated_s=1.0)
