@@ -25,17 +25,18 @@ def ready_plan(path: str, planned: PlannedProblem) -> Ready:
 
     def call(problem: Problem, context: Context) -> PlanResult:
         del context
-        same = problem.problem_id == planned.problem.problem_id
+        if problem.problem_id == planned.problem.problem_id:
+            return PlanResult(plan=planned.plan, schedule=planned.schedule)
         verdict = check_plan(problem, planned.plan)
-        if not same and verdict.status == "invalid" and verdict.witness is not None:
+        if verdict.status == "invalid" and verdict.witness is not None:
             theirs, ours = planned.problem.profile.name, problem.profile.name
             whose = f"{theirs}, not for {ours}" if theirs != ours else f"another problem of {ours}"
             raise InvalidValue(
                 f"planned for {whose}: {verdict.witness.message}",
                 "plan again, or give the options that it was planned with",
             )
-        notices = () if same else (f"planned for another problem ({planned.problem.profile.name})",)
-        return PlanResult(plan=planned.plan, schedule=planned.schedule if same else None, notices=notices)
+        notice = f"planned for another problem ({planned.problem.profile.name})"
+        return PlanResult(plan=planned.plan, notices=(notice,))
 
     mode, plan = planned.problem.regime.mode, planned.plan
     own = scheduler_for(mode, plan.placement, plan.takes_turns)

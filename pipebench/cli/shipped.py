@@ -76,6 +76,22 @@ def _exports() -> Entries:
     ]
 
 
+def built_in_formats() -> Entries:
+    """Formats of profiles; others are components."""
+    from pipebench.formats.profiles.files import FORMATS
+    from pipebench.hooks.syntax import describe_options
+
+    return [
+        {
+            "name": each.name,
+            "summary": each.summary,
+            "suffix": each.suffix,
+            "option": [f"{name}: {kind} = {default}" for name, kind, default in describe_options(each.options)],
+        }
+        for each in FORMATS
+    ]
+
+
 SHIPPED: dict[str, Callable[[], Entries]] = {
     "clusters": _clusters,
     "frameworks": _frameworks,

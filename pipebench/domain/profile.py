@@ -273,5 +273,6 @@ class Profile(Value, frozen=True, kw_only=True):
                 return costs
         raise InvalidValue(
             f"profile {self.name!r} has no costs for device type {device_type!r}",
-            nearest(device_type, self.device_types),
+            f"it has those of {', '.join(self.device_types)}: take a cluster of them, a model in its place, or, "
+            f"where a foreign file's times are of this type, FILE[device={device_type}]",
         )

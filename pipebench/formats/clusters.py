@@ -83,6 +83,11 @@ class ClusterFacts(Value, frozen=True, kw_only=True):
         sized = [group for group in groups if group is not None]
         require(None not in groups[:-1], "only the last link level may leave out its group")
         require(sized == sorted(set(sized)), f"groups go from the smallest to the largest, not {sized}")
+        for inner, outer in zip(self.levels[:-1], self.levels[1:-1], strict=False):  # the last one spans all
+            require(
+                (outer.group or 0) % (inner.group or 1) == 0,
+                f"group {outer.group} of {outer.name!r} is no multiple of group {inner.group} of {inner.name!r}",
+            )
 
 
 class ClusterTable(Value, frozen=True, kw_only=True):

@@ -1,7 +1,10 @@
-"""Reading files that somebody names: regular ones, bounded, errors in one line."""
+"""Reading files that somebody names: regular ones, bounded, errors in one line. Streams that go nowhere."""
 
 import os
 import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
 
@@ -69,3 +72,16 @@ def discard(descriptor: int) -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, descriptor)
     os.close(nowhere)
+
+
+@contextmanager
+def printing_nothing() -> Iterator[None]:
+    """What compiled code writes to standard output inside goes nowhere; it has to empty its buffer itself."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    discard(1)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)

@@ -57,6 +57,11 @@ SMALL = ["--profile", "resnet50", "--devices", "2", "--mini-batch", "8"]
             "--tp 3 x --dp 2 = 6 devices, there are 2",
         ),
         (["compare", "--planners", "madpipe", "--profile", "mmt", "--micro-batch", "3"], 2, "does not divide"),
+        (
+            ["compare", "--planners", "uniform", "--profile", "resnet50", "--cluster", "dgx-a100"],
+            2,
+            "(it has those of V100-SXM2-16GB: take a cluster of them, a model in its place",
+        ),
         (["compare", "--planners", "madpipe", "--suite", "quik"], 2, "did you mean 'quick'"),
         (["compare", "--planners", "madpipe", "--schedulers", "1f1c"], 2, "did you mean '1f1b'"),
         (["compare", "--planners", "madpipe", "--executors", "simulat"], 2, "did you mean 'simulate'"),

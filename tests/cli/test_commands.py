@@ -60,6 +60,9 @@ def test_info_has_options_reference_and_deviations(pipebench: CommandLine) -> No
     assert shipped.startswith("torchtitan-eager (framework): torchtitan as it runs by itself")
     assert "elementwise        eager" in shipped
     assert "(cluster): node of 8" in pipebench("info", "dgx-h100").out
+    told = pipebench("info", "layers-csv").out
+    assert told.startswith("layers-csv (format): table of layers, units in the header\n")
+    assert "micro_batch: " in told
     (profile,) = json.loads(pipebench("info", "llama3-8b-h200", "--json").out)
     assert (profile["kind"], profile["name"]) == ("profile", "llama3-8b-h200")
     (described,) = json.loads(pipebench("info", "pipedream", "--json").out)

@@ -31,6 +31,12 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "results"
 
 
+def test_a_store_without_rows_says_so(pipebench: CommandLine, tmp_path: Path) -> None:
+    Store.open(tmp_path / "results")
+    done = pipebench("show", str(tmp_path / "results"))
+    assert (done.code, done.out) == (0, "no rows: no trial has ended yet\n")
+
+
 def planned(text: str) -> dict[str, Any]:
     value: dict[str, Any] = json.loads(text)
     return value

@@ -63,6 +63,11 @@ def test_the_name_is_that_of_the_file_where_none_is_said(tmp_path: Path) -> None
         ("group = 2", 'group = "two"', r"levels\[0\].group: Expected `int \| null`, got `str`"),
         ("group = 2", "group = 0", r"levels\[0\]: group is 0"),
         ("group = 2", "", "only the last link level may leave out its group"),
+        (
+            'name = "network"',
+            'name = "rack"\ngroup = 3\nbandwidth_gb_s = 9\n[[levels]]\nname = "network"',
+            r"group 3 of 'rack' is no multiple of group 2 of 'box'",
+        ),
         ("20.5", "nan", r"levels\[0\]: bandwidth_gb_s is nan"),
         ("20.5", "inf", r"levels\[0\]: bandwidth_gb_s is inf"),
         ("20.5", "-1", r"levels\[0\]: bandwidth_gb_s is -1"),

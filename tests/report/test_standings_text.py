@@ -28,6 +28,9 @@ def test_the_best_comes_first_with_solved_mean_record_and_search() -> None:
     assert "PAR2: mean of CPU, unsolved counts 600 s" in " ".join(text.split())
     assert "common: the same over the 7 problems that all with a plan solved" in " ".join(text.split())
     assert "a tie is within 0.1 %" in text
+    start = next(number for number, line in enumerate(lines) if line.startswith("  solved: of all problems"))
+    below = lines[start : lines.index("", start)]
+    assert [line for line in below if not line.startswith("  ")] == []
     assert "graphpipe[beam=4] x 1f1b was asked on 7 of 8 problems" in text
 
 

@@ -56,6 +56,19 @@ def test_the_heading_names_the_model_where_the_profile_does_not(model: str, prof
     assert heading(block) == f"{shown} 8 x summit, mini-batch 128: no plan beats 256 samples/s (work)"
 
 
+def test_the_heading_says_what_memory_is_lacking_where_no_plan_fits() -> None:
+    lacking = {"status": "infeasible", "device_memory_bytes": 100_000_000, "bound_memory_bytes": 481_292_048}
+    (block,) = problem_blocks([row("madpipe", **lacking), row("uniform", **lacking)])
+    assert heading(block).endswith("mini-batch 128: every plan needs 0.481 GB on some device")
+    (block,) = problem_blocks([row("madpipe", **lacking), row("uniform")])
+    assert heading(block).endswith("no plan beats 256 samples/s (work)")
+
+
+def test_sync_stands_first_whatever_row_is_first() -> None:
+    (block,) = problem_blocks([row("madpipe", regime="async"), row("graphpipe", bound_s=1.0)])
+    assert heading(block).endswith("no plan beats 128 samples/s (work) in sync, 256 samples/s (work) in async")
+
+
 def test_the_heading_has_a_bound_for_each_regime_where_they_differ() -> None:
     rows = [row("a", bound_s=1.0, bound_kind="path"), row("a", regime="async", problem_id="q", bound_s=0.5)]
     (block,) = problem_blocks(rows)

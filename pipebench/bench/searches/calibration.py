@@ -9,6 +9,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from pipebench.system.files import printing_nothing
+
 CHAIN, PARTS = 72, 8
 MATRIX = 96
 ITEMS = 12
@@ -61,10 +63,15 @@ def solver_bound() -> float:
     return float(solver.getObjectiveValue())
 
 
+@cache
 def _highspy() -> Any:
+    """HiGHS, some versions of which print who made it at their first instance in a process."""
     import highspy
 
-    return highspy
+    solvers: Any = highspy
+    with printing_nothing():
+        solvers.Highs()
+    return solvers
 
 
 @cache

@@ -110,15 +110,21 @@ def _ratios(samples: tuple[Sample, ...]) -> dict[str, float]:
 def failure_reason(
     report: SearchReport, problem: Problem, least_bytes: int | None, proven_bytes: int | None, timeout_s: float
 ) -> str:
-    """One line: why there is no plan, and, where memory is too small, what memory would do."""
+    """One line: why there is no plan, and, where memory is too small, what memory would do.
+
+    Memory is too small where the planner has a plan with more (least_bytes), or where no plan fits (proven_bytes).
+    """
     if report.status == "timeout":
         return f"no plan within {timeout_s:g} s"
     if report.status != "infeasible":
         return report.reason
-    has = f"{report.reason}; devices have {readable_bytes(problem.cluster.memory_bytes)}"
-    needs = f", this planner needs {readable_bytes(least_bytes)}" if least_bytes else ""
+    memory_bytes = problem.cluster.memory_bytes
+    if not least_bytes and (proven_bytes or 0) <= memory_bytes:
+        return report.reason
+    has = f"{report.reason}; devices have {readable_bytes(memory_bytes)}"
+    finds = f", this planner has a plan with {readable_bytes(least_bytes)}" if least_bytes else ""
     proven = f", any plan needs {readable_bytes(proven_bytes)}" if proven_bytes else ""
-    return f"{has}{needs}{proven}"
+    return f"{has}{finds}{proven}"
 
 
 @dataclass(frozen=True, slots=True)

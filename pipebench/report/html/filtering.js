@@ -77,8 +77,9 @@ function filtering() {
     });
     for (const each of listings) each.most = each.step;
     const [problemCount, , entryCount] = listings.map((each) => each.show());
+    const of = (count, all, noun) => `${count} of ${all} ${noun}${all === 1 ? "" : "s"}`;
     document.querySelector("#shown").textContent =
-      `${entryCount} of ${entries.children.length} rows, ${problemCount} of ${page.problems.length} problems`;
+      `${of(entryCount, entries.children.length, "row")}, ${of(problemCount, page.problems.length, "problem")}`;
     document.dispatchEvent(new CustomEvent("filtered", { detail: inFacets }));
   }
   function choose() {

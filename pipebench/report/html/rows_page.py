@@ -228,7 +228,7 @@ def rows_page(
         table=table,
         entries=entries,
         problems=problems,
-        rows=len(everything),
+        counted=f"{quantity(len(everything), 'row')}, {quantity(problems, 'problem')}",
         left_out=problems - len(blocks),
         standings=list(_standings(standing, problems)),
         environment=_environment(everything),

@@ -1,6 +1,10 @@
 """The calibrations do real work, the same each time, and their answers are right."""
 
+import os
 from itertools import combinations, product
+
+import highspy
+import pytest
 
 from pipebench.bench.searches import calibration
 
@@ -32,6 +36,25 @@ def test_the_knapsack_is_solved_to_the_optimum() -> None:
         )
     )
     assert calibration.solver_bound() == best
+
+
+def test_what_a_solver_prints_at_its_first_instance_is_not_output_of_the_suite(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """HiGHS 1.16.0 writes its version and its licence there, in front of what `compare --json` prints."""
+    greeted = []
+
+    class Greeting(highspy.Highs):  # type: ignore[misc] # it has no types
+        def __init__(self) -> None:
+            super().__init__()
+            if not greeted:
+                greeted.append(os.write(1, b"Running HiGHS\n"))
+
+    monkeypatch.setattr(highspy, "Highs", Greeting)
+    calibration._highspy.cache_clear()
+    calibration.solver_bound()
+    os.write(1, b"rows\n")
+    assert (bool(greeted), capfd.readouterr().out) == (True, "rows\n")
 
 
 def test_min_plus_products_by_definition() -> None:

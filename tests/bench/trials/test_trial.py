@@ -133,6 +133,13 @@ def test_infeasible_rows_say_how_much_memory_would_do() -> None:
     assert 777 <= row.smallest_memory_bytes <= 777 * 1.01 + 1
     assert row.bound_memory_bytes is not None
     assert row.bound_memory_bytes <= 777
+    assert "this planner has a plan with 777 bytes, any plan needs" in row.reason
+
+
+def test_memory_is_not_the_reason_where_more_would_not_do() -> None:
+    """A planner that refuses pins, say, and has no plan with more memory either."""
+    row = outcome(raising(InfeasibleProblem("dp 3 does not divide 8 devices"))).row
+    assert (row.status, row.reason) == ("infeasible", "dp 3 does not divide 8 devices")
 
 
 def test_an_async_partition_may_run_in_sync_and_is_tagged() -> None:

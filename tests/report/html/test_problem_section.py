@@ -2,7 +2,7 @@
 
 import re
 import xml.etree.ElementTree as ET
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from msgspec.structs import replace
@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from pipebench.bench.explanation import Explainer
 from pipebench.bench.services import HostServices
 from pipebench.documents.document import PlannedProblem
+from pipebench.domain.plan import ReplicaMode
 from pipebench.domain.problem import RegimeMode
 from pipebench.domain.row import Row
 from pipebench.domain.schedule import PeriodicSchedule
@@ -46,6 +47,7 @@ class Contest:
         mode: RegimeMode,
         scheduler: str,
         copies: int = 1,
+        shared: ReplicaMode | None = None,
         **fields: Any,
     ) -> Row:
         """A plan of four operators, with what it is worth."""
@@ -54,6 +56,9 @@ class Contest:
             ns, [2 * each for each in ns], cluster(4), activations=[0, 500, 300, 400, 0], mode=mode, mini_batch=8
         )
         plan = replace(stages_plan(cut), copies=copies)
+        if shared:  # by two replicas of each stage
+            stages = stages_plan(cut, replicas=[2] * len(cut), micro_batch=2).stages
+            plan = replace(plan, stages=tuple(replace(stage, replicas=shared) for stage in stages))
         schedule = SERVICES.schedule(scheduler, problem, plan)
         worth = metrics(problem, plan, SERVICES.simulate(problem, plan, schedule))
         given: dict[str, Any] = {
@@ -125,6 +130,15 @@ def test_another_cut_of_the_same_shape_is_not_from_itself_to_itself(three: Conte
     told = " ".join(line for line in why_lines(block, Explainer(HOST), three.plan_of) if "other" in line)
     assert "cut (other operators in stages of the same shape): " in told
     assert "cut (3 stages to 3 stages)" not in told
+
+
+def test_replicas_that_take_turns_are_not_other_devices() -> None:
+    made = Contest()
+    for shared in get_args(ReplicaMode):
+        made.enter(shared, COARSE, "sync", "1f1b", shared=shared)
+    (block,) = problem_blocks(made.rows)
+    told = why_lines(block, Explainer(HOST), made.plan_of)
+    assert re.search(r"sync: replicas (split to round-robin|round-robin to split): \d", told[-1])
 
 
 def test_a_plan_that_failed_says_why_below_the_table(three: Contest) -> None:
@@ -272,6 +286,11 @@ def test_a_planner_has_one_colour_on_the_whole_page() -> None:
     first, second = (colours_by_name(sections.section(each).charts[1]) for each in problem_blocks(rows))
     assert len(set(first.values())) == 3
     assert second == {name: first[name] for name in "bc"}
+
+
+def test_one_problem_is_not_called_several() -> None:
+    text = rows_page(HOST, [row("a", simulated_s=1.0)], lambda _: None, lambda _: "", "one")
+    assert '<p class="pale">1 row, 1 problem</p>' in text
 
 
 def test_problems_beyond_the_first_have_their_tables_only_and_the_page_says_so() -> None:

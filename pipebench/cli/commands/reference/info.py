@@ -1,5 +1,6 @@
 """pipebench info: all about one component."""
 
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -7,12 +8,14 @@ import click
 
 from pipebench.cli.application import open_host, show_new_warnings
 from pipebench.cli.completion import of_every_slot, one_of
-from pipebench.cli.shipped import SHIPPED
+from pipebench.cli.shipped import SHIPPED, Entries, built_in_formats
 from pipebench.cli.terminal import print_json, say
 from pipebench.domain.errors import unknown
 from pipebench.hooks.descriptors import SLOTS
 from pipebench.hooks.manager import Registration
 from pipebench.hooks.syntax import describe_options
+
+KNOWN: dict[str, Callable[[], Entries]] = {**SHIPPED, "formats": built_in_formats}
 
 
 @click.command()
@@ -22,14 +25,14 @@ from pipebench.hooks.syntax import describe_options
 def command(name: str, cite: bool, as_json: bool) -> int:
     """Show a component's summary, options, capabilities, reference and deviations.
 
-    Where no component has the name: what is known of a cluster, framework, profile, suite or export.
+    Where no component has the name: what is known of a cluster, framework, profile, suite, export or format.
     """
     host = open_host()
     components = [(slot, host.slot(slot)[name]) for slot in SLOTS if name in host.slot(slot)]
     shipped = [] if components else _shipped(name)
     if not components and not shipped:
         names = {known for slot in SLOTS for known in host.slot(slot)}
-        raise unknown("component", name, names | {entry["name"] for of in SHIPPED.values() for entry in of()})
+        raise unknown("component", name, names | {entry["name"] for of in KNOWN.values() for entry in of()})
     show_new_warnings(host)
     described = [_describe(slot, registered) for slot, registered in components]
     if as_json:
@@ -44,7 +47,7 @@ def command(name: str, cite: bool, as_json: bool) -> int:
 
 def _shipped(name: str) -> list[tuple[str, dict[str, Any]]]:
     """What ships under the name, by kind."""
-    return [(kind, entry) for kind, of in SHIPPED.items() for entry in of() if entry["name"] == name]
+    return [(kind, entry) for kind, of in KNOWN.items() for entry in of() if entry["name"] == name]
 
 
 def _describe(slot: str, registered: Registration) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from pipebench.cli.application import open_host, show_new_warnings
-from pipebench.cli.shipped import SHIPPED, Entries
+from pipebench.cli.shipped import SHIPPED, Entries, built_in_formats
 from pipebench.cli.terminal import print_json, say, width
 from pipebench.hooks.descriptors import SLOTS, Component, Planner
 from pipebench.hooks.references import short_reference
@@ -51,9 +51,10 @@ def _components(slot: str) -> Entries:
         for name, registered in host.slot(slot).items()
     ]
     if slot == "formats":
-        from pipebench.formats.profiles.files import FORMATS
-
-        entries = [{"name": f.name, "summary": f.summary, "provider": "built in"} for f in FORMATS] + entries
+        entries = [
+            {"name": each["name"], "summary": each["summary"], "provider": "built in"}
+            for each in built_in_formats()
+        ] + entries
     show_new_warnings(host)
     return entries
 

@@ -222,6 +222,8 @@ def _all_rows(kind: str, value: Any) -> None:
     from pipebench.report.text.comparisons.comparison import print_rows
 
     del kind
+    if not value.rows:
+        say("no rows: no trial has ended yet")
     print_rows(console(), value.rows)
 
 

@@ -1,7 +1,9 @@
 """The tables of a comparison: a block for each problem, with rounds and numbered notices."""
 
+import math
 import statistics
 from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import get_args
 
 from msgspec.structs import replace
 from rich.console import Console
@@ -11,7 +13,8 @@ from pipebench.bench.machine.environment import machine_difference
 from pipebench.bench.score import prediction_error
 from pipebench.bench.standings import standings
 from pipebench.bench.standings.statistics import TRIAL_LIMIT_S, tau_b
-from pipebench.documents.units import quantity
+from pipebench.documents.units import quantity, readable_bytes
+from pipebench.domain.problem import RegimeMode
 from pipebench.domain.row import Row
 from pipebench.report.problem_blocks import ProblemBlock, problem_blocks
 from pipebench.report.text.comparisons.blocks import Legend, fitting_table
@@ -116,15 +119,27 @@ def remarks(block: ProblemBlock, why: Sequence[str]) -> list[str]:
 
 
 def heading(block: ProblemBlock) -> str:
-    """What a block is about: model, devices, mini-batch, and what no plan can beat."""
+    """What a block is about: model, devices, mini-batch, and what no plan can beat, or what memory each needs."""
     row = block.row
     return f"{subject(row)} on {row.place}, mini-batch {row.mini_batch}: {_limit(block)}"
 
 
 def _limit(block: ProblemBlock) -> str:
-    """The proven bounds as samples/s, one for all regimes where they agree."""
+    """The proven bounds as samples/s, one for all regimes where they agree; where devices have less, of memory."""
+    if needed := _lacking_memory(block.rows):
+        return f"every plan needs {readable_bytes(needed)} on some device"
     said = _by_regime((mode, row.mini_batch, row.bound_s, row.bound_kind) for mode, row in block.bounds().items())
     return f"no plan beats {said}" if said else "no bound"
+
+
+def _lacking_memory(rows: Sequence[Row]) -> int:
+    """What the fullest device of every plan holds, where no row has a plan and each device has less; else 0."""
+    needs = [
+        row.bound_memory_bytes or 0
+        for row in rows
+        if row.status != "ok" and (row.bound_memory_bytes or 0) > (row.device_memory_bytes or math.inf)
+    ]
+    return min(needs) if len(needs) == len(rows) else 0
 
 
 def class_limits(block: ProblemBlock) -> list[str]:
@@ -139,9 +154,10 @@ def class_limits(block: ProblemBlock) -> list[str]:
     return lines
 
 
-def _by_regime(bounds: Iterable[tuple[str, int, float | None, str | None]]) -> str:
+def _by_regime(bounds: Iterable[tuple[RegimeMode, int, float | None, str | None]]) -> str:
     """Samples/s of bounds with what binds, by regime; one where all agree. Of each: regime, mini-batch, bound."""
-    said = {mode: f"{rate(size / bound_s)} samples/s ({kind})" for mode, size, bound_s, kind in bounds if bound_s}
+    found = {mode: f"{rate(size / bound_s)} samples/s ({kind})" for mode, size, bound_s, kind in bounds if bound_s}
+    said = {mode: found[mode] for mode in get_args(RegimeMode) if mode in found}
     if len(set(said.values())) == 1:
         return next(iter(said.values()))
     return ", ".join(f"{text} in {mode}" for mode, text in said.items())

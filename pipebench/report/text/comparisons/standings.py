@@ -7,7 +7,7 @@ from rich.text import Text
 
 from pipebench.bench.standings import Agreement, Duel, Entrant, RegimeStandings, Standing, Standings
 from pipebench.documents.units import quantity
-from pipebench.report.text.tables import print_table
+from pipebench.report.text.tables import print_line, print_table
 from pipebench.report.units import seconds
 
 MOST_DUELS = 10
@@ -139,4 +139,4 @@ def _table(*names: str) -> Table:
 
 
 def _line(console: Console, text: str) -> None:
-    console.print(Text(f"  {text}", overflow="fold"))
+    print_line(console, f"  {text}")

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from pipebench.bench.explanation import Aspect, Explainer, Step
 from pipebench.documents.document import PlannedProblem
+from pipebench.domain.plan import Plan
 from pipebench.domain.problem import RegimeMode
 from pipebench.domain.row import Row
 from pipebench.report.problem_blocks import Contender, ProblemBlock, cut_words, is_data_parallel
@@ -117,7 +118,8 @@ class _Pair:
                 f"cut ({one} to {other})" if one != other else "cut (other operators in stages of the same shape)"
             )
         if aspect == "replicas" and first.replicas == second.replicas:
-            return "devices"
+            one, other = _shared(self.planned.plan), _shared(self.other.plan)
+            return f"replicas {one} to {other}" if one and other and one != other else "devices"
         if aspect == "order":
             one, other = ("chain" if row.width == 1 else "graph of stages" for row in (first, second))
             return f"{one} to {other}" if one != other else "order of stages"
@@ -130,6 +132,12 @@ class _Pair:
             one, other = first.scheduler, second.scheduler
             return f"scheduler {one} to {other}" if one != other else "order of tasks"
         return aspect
+
+
+def _shared(plan: Plan) -> str:
+    """How replicas share micro-batches; empty where stages differ, or each has one replica."""
+    modes = {stage.replicas for stage in plan.stages if stage.data_parallel > 1}
+    return modes.pop().replace("_", "-") if len(modes) == 1 else ""
 
 
 def _sizes(row: Row) -> str:
