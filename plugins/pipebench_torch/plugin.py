@@ -184,6 +184,7 @@ def pipebench_executors() -> tuple[Executor, ...]:
                 "engine=pipelining refuses replicas",
             ),
             capabilities=ExecutorCapabilities(launch="processes", placements=("listed",), round_robin=True),
+            paths=("model",),
             network=True,
             variables=VARIABLES,
             writes=FOLDERS,

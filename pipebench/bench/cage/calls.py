@@ -181,7 +181,9 @@ def _result(call: HookCall, component: Component, context: Context, kind: Any, o
 def _errand(call: HookCall, component: Component, context: Context) -> Errand:
     """A call and its surroundings: what it may see, write and take."""
     free = isinstance(component, Executor | Profiler) and component.network
-    reads_files = any(getattr(context.options, name, "") for name in component.paths)
+    own_model = isinstance(context.request, ProfileRequest) and context.request.model
+    named = any(getattr(context.options, name, "") for name in component.paths)
+    reads_files = bool(own_model or context.trusted or named)  # a model of the user's may be in a file
     return Errand(
         work=CALL,
         given=msgspec.msgpack.encode(call),

@@ -120,7 +120,13 @@ def export(source: Source, samples: int, dtype: torch.dtype) -> CapturedProgram:
         module = source.build().train()
         in_format(module, dtype)
         turn_dropout_off(module)
-        inputs = {name: _as(value, dtype) for name, value in source.inputs(samples).items()}
+        given: object = source.inputs(samples)
+        if not isinstance(given, dict):
+            raise PipebenchError(
+                f"{source.name}: its example inputs are a {type(given).__name__}, not a dict",
+                "give each argument of forward by its name: {'x': torch.zeros(samples, 64)}",
+            )
+        inputs = {name: _as(value, dtype) for name, value in given.items()}
     owner = tied_parameters(module)
     try:
         exported = torch.export.export(module, (), inputs, strict=False)

@@ -45,6 +45,45 @@ def test_profile_plan_execute_and_show(pipebench: CommandLine, tmp_path: Path) -
     assert shown.out.splitlines()[:8] == ran.out.splitlines()[:8]
 
 
+MINE = """
+import torch
+
+def build(width=16):
+    module = torch.nn.Sequential(torch.nn.Linear(width, width), torch.nn.ReLU(), torch.nn.Linear(width, 4))
+    return module, lambda samples: {inputs}
+"""
+
+
+@pytest.mark.usefixtures("alone")
+def test_a_function_in_a_file_of_the_users_folder(
+    pipebench: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text(MINE.replace("{inputs}", "{'input': torch.zeros(samples, width)}"))
+    made = pipebench(
+        "profile", "./mine.py:build[width=8]", "--profiler", "torch[repeats=1,least_s=0]", "-o", "p.json",
+        "--micro-batches", "1",
+    )  # fmt: skip
+    assert made.code == 0, made.err
+    asked = ("--devices", "2", "--memory", "1GB", "--mini-batch", "2", "--micro-batch", "1")
+    assert pipebench("plan", "uniform", "--profile", "p.json", *asked, "-o", "plan.json").code == 0
+    named = QUICK.replace("]", ",model=./mine.py:build]")
+    for words in (("--executor", named), ("--executor", QUICK, "--trust")):
+        ran = pipebench("execute", "plan.json", *words)
+        assert ran.code == 0, ran.err
+        assert "gradients equal those of a single process" in ran.out
+
+
+def test_example_inputs_that_are_no_dict_are_refused(
+    pipebench: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text(MINE.replace("{inputs}", "(torch.zeros(samples, width),)"))
+    done = pipebench("profile", "./mine.py:build", "--profiler", "torch", "-o", "p.json")
+    assert done.code == 2
+    assert "its example inputs are a tuple, not a dict (give each argument of forward by its name" in done.err
+
+
 @pytest.mark.usefixtures("alone")
 def test_compare_keeps_rows_whose_run_fails(pipebench: CommandLine) -> None:
     models = ("--models", "tiny-mmt[layers=1]", "--devices", "2", "--mini-batch", "4", "--planners", "uniform")
