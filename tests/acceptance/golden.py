@@ -41,27 +41,31 @@ class Case:
     schedule: Schedule | None = None
 
 
-def figures() -> dict[str, dict[str, Any]]:
+Figures = dict[str, dict[str, Any]]
+"""Of each case, by name."""
+
+
+def figures() -> Figures:
     """Every figure of every case, by name."""
     return {case.name: dict(_figures(case)) for case in cases()}
 
 
-def written(path: Path = FILE) -> tuple[int, dict[str, dict[str, Any]]]:
+def written(path: Path = FILE) -> tuple[int, Figures]:
     """The version and the figures of a file."""
     document = msgspec.json.decode(path.read_bytes())
     return document["model_version"], document["figures"]
 
 
-def write(path: Path = FILE) -> None:
+def write(path: Path = FILE, now: Figures | None = None) -> None:
     """Write down the figures of now."""
-    document = {"model_version": MODEL_VERSION, "figures": figures()}
+    document = {"model_version": MODEL_VERSION, "figures": now or figures()}
     path.write_bytes(msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n")
 
 
-def complaint(path: Path = FILE) -> str:
+def complaint(path: Path = FILE, now: Figures | None = None) -> str:
     """What is wrong with the version and the figures that are written down; "" when they are those of now."""
     version, before = written(path)
-    now = msgspec.json.decode(msgspec.json.encode(figures()))
+    now = msgspec.json.decode(msgspec.json.encode(now or figures()))
     if version == MODEL_VERSION and before != now:
         return f"results changed: raise MODEL_VERSION and run `{HOW}`\n" + "\n".join(_changes(before, now))
     if version != MODEL_VERSION:
