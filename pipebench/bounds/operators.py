@@ -14,7 +14,7 @@ from pipebench.domain.errors import InfeasibleProblem
 from pipebench.domain.problem import Problem
 from pipebench.domain.profile import Alternative, DeviceCosts, OperatorCosts
 from pipebench.domain.recomputation import of_layers, permits
-from pipebench.domain.workload import pin_flag, too_few_devices
+from pipebench.domain.workload import too_few_devices, typed_pins
 
 NEVER = np.iinfo(np.int64).max
 
@@ -186,8 +186,7 @@ def _no_cut(problem: Problem) -> str:
     pins, size = problem.pins, problem.cluster.size
     if few := too_few_devices(pins, size):
         return few
-    named = "micro_batch_size", "micro_batch", "data_parallel"
-    fixed = ", ".join(f"{pin_flag(name)} {value}" for name in named if (value := getattr(pins, name)))
+    fixed = typed_pins(pins, "micro_batch_size", "micro_batch", "data_parallel")
     return f"{fixed} are pinned: they do not go with {size} devices and a mini-batch of {problem.mini_batch}"
 
 

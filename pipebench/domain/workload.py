@@ -279,6 +279,11 @@ def pin_flag(pin: str) -> str:
     return next(field.flag for field in workload_fields().values() if field.lands == f"pins.{pin}")
 
 
+def typed_pins(pins: Pins, *names: str) -> str:
+    """The options that set these fields of Pins, those that are pinned: `--tp 4, --pp 8`; '' where none is."""
+    return ", ".join(f"{pin_flag(name)} {value}" for name in names if (value := getattr(pins, name)))
+
+
 def too_few_devices(pins: Pins, size: int) -> str:
     """That the degrees pinned for a stage ask for more devices than there are; '' where they do not."""
     if (pins.tensor_parallel or 1) * (pins.data_parallel or 1) <= size:

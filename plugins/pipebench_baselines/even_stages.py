@@ -85,10 +85,10 @@ def uniform(problem: Problem, context: Context) -> PlanResult:
     replicas, tensor = pins.data_parallel or 1, pins.tensor_parallel or 1
     if (pins.pipeline or 1) * replicas * tensor > devices:
         wanted = f"{pins.pipeline or 1} stages of {replicas} replicas" + (f" of {tensor} devices" * (tensor > 1))
-        raise InfeasibleProblem(f"uniform: {wanted} are pinned, there are {devices} devices")
+        raise InfeasibleProblem(f"{wanted} are pinned, there are {devices} devices")
     groups = layer_groups(problem.profile.graph)
     if pins.pipeline is not None and pins.pipeline > len(groups):
-        raise InfeasibleProblem(f"uniform: {pins.pipeline} stages are pinned, there are {len(groups)} layers")
+        raise InfeasibleProblem(f"{pins.pipeline} stages are pinned, there are {len(groups)} layers")
     run = _uniform_way(problem, tensor)
     stages = pins.pipeline or min(devices // (replicas * tensor), len(groups))
     cuts = equal_cuts(len(groups), stages)
@@ -99,7 +99,7 @@ def uniform(problem: Problem, context: Context) -> PlanResult:
         if micro_batch >= replicas
     ]
     if not plans:
-        raise InfeasibleProblem(f"uniform: no micro-batch gives each of {replicas} replicas a sample")
+        raise InfeasibleProblem(f"no micro-batch gives each of {replicas} replicas a sample")
     notices = (*micro_batch_notices(problem, (replicas,)), *recompute_notices(problem, run))
     return best_plan("uniform", problem, plans, context, notices)
 

@@ -165,7 +165,7 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     if search.refusal is not None and not search.ordered:
         raise search.refusal
     raise InfeasibleProblem(
-        f"layout: nothing fits into {memory_limits(problem)[-1]} bytes a device",
+        f"nothing fits into {memory_limits(problem)[-1]} bytes a device",
         "use more devices, a smaller micro-batch, --recompute full (stage) or --optimizer-sharding zero1",
     )
 

@@ -11,6 +11,7 @@ from pipebench.domain.errors import InfeasibleProblem, InvalidValue, Unsupported
 from pipebench.domain.placement import PlacementKind, pipelines_of_kind, sets_of_stages
 from pipebench.domain.problem import Problem
 from pipebench.domain.recomputation import RecomputePin
+from pipebench.domain.workload import typed_pins
 
 MOST_VIRTUAL = 5
 """Stages a device that are tried where the number is not pinned."""
@@ -117,19 +118,19 @@ def layout_shapes(problem: Problem, items: int, placements: Sequence[PlacementKi
                     yield from (LayoutShape(each, replicas, pipeline, rounds, micro_batch, kind) for each in ways)
     if not found and placements:
         raise UnsupportedProblem(
-            f"layout: {_pins(problem)} do not go with {size} devices, a model of at most {items} stages and the "
+            f"{_pins(problem)} do not go with {size} devices, a model of at most {items} stages and the "
             f"placement {' or '.join(placements)} that the scheduler takes",
             "; ".join(("pin other degrees, or fewer of them", *(_PINS[k] for k in placements if k in _PINS))),
         )
     if not found:
         raise InfeasibleProblem(
-            f"layout: {_pins(problem)} do not go with {size} devices and a model of at most {items} stages: "
+            f"{_pins(problem)} do not go with {size} devices and a model of at most {items} stages: "
             "degrees must divide the number of devices, stages be at most as many as layers, "
             "and several stages a device need several devices in a row"
         )
     if not suits:
         raise InfeasibleProblem(
-            f"layout: no micro-batch goes with {_pins(problem)} on {size} devices and mini-batch "
+            f"no micro-batch goes with {_pins(problem)} on {size} devices and mini-batch "
             f"{problem.mini_batch}: it holds the samples of all replicas, which must divide it, and it must "
             "divide the mini-batch; with several stages a device, into a multiple of pp micro-batches",
             "pin another --micro-batch or --micro-batch-size, --dp, --vpp or --mini-batch, or fewer of them",
@@ -191,13 +192,5 @@ def _groups(problem: Problem, micro_batch: int, pipeline: int) -> bool:
 
 
 def _pins(problem: Problem) -> str:
-    pins = problem.pins
-    named = {
-        "tp": pins.tensor_parallel,
-        "dp": pins.data_parallel,
-        "pp": pins.pipeline,
-        "vpp": pins.virtual_stages,
-        "micro-batch": pins.micro_batch,
-        "micro-batch-size": pins.micro_batch_size,
-    }
-    return ", ".join(f"{name} {value}" for name, value in named.items() if value) or "no pins"
+    degrees = "tensor_parallel", "data_parallel", "pipeline", "virtual_stages"
+    return typed_pins(problem.pins, *degrees, "micro_batch", "micro_batch_size") or "no pins"

@@ -81,7 +81,7 @@ def tensor_parallel(problem: Problem, context: Context) -> PlanResult:
     degrees = _degrees(problem)
     if not degrees:
         raise UnsupportedProblem(
-            "tensor-parallel: the profile has no alternatives for "
+            "the profile has no alternatives for "
             + (f"tensor_parallel {pins.tensor_parallel}" if pins.tensor_parallel else "a degree above 1"),
             "profile with a device type whose peer bandwidth is known",
         )
@@ -98,7 +98,7 @@ def tensor_parallel(problem: Problem, context: Context) -> PlanResult:
                 plans.append(_split_stage(problem, size, replicas, degree, choice))
     if not plans:
         each = f" of {pins.micro_batch_size} samples each" if pins.micro_batch_size else ""
-        raise InfeasibleProblem(f"tensor-parallel: {devices} devices have no room for the pinned replicas{each}")
+        raise InfeasibleProblem(f"{devices} devices have no room for the pinned replicas{each}")
     return best_plan("tensor-parallel", problem, plans, context, micro_batch_notices(problem, sorted(counts)))
 
 

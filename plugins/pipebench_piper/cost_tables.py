@@ -115,7 +115,7 @@ class CostTables:
         for node, operator in enumerate(self.problem.profile.graph.operators):
             if found and not any(offered[node] for offered in found.values()):
                 raise UnsupportedProblem(
-                    f"piper: operator {operator.name!r} has no alternative that honours the pins",
+                    f"operator {operator.name!r} has no alternative that honours the pins",
                     "profile it with alternatives (tensor parallel, recompute), or pin less",
                 )
         if pinned is not None and pinned not in found:
@@ -144,11 +144,11 @@ class CostTables:
                     found.append(StageWay(tensor, data, self.micro_batch * turns // data, turns))
         if pinned is not None and whole % pinned:
             raise UnsupportedProblem(
-                f"piper: data_parallel is pinned to {pinned}, which does not divide the {whole} "
+                f"data_parallel is pinned to {pinned}, which does not divide the {whole} "
                 f"{'micro-batches of a mini-batch' if in_turn else 'samples of a micro-batch'}"
             )
         if not found:
-            raise UnsupportedProblem("piper: no degrees of data and tensor parallelism honour the pins")
+            raise UnsupportedProblem("no degrees of data and tensor parallelism honour the pins")
         return found
 
     @property

@@ -87,7 +87,7 @@ class _Tables:
         size, devices = runs.size + 1, flow.shape.devices
         if 17 * classes * (devices + 1) * size**2 > MOST_BYTES:
             raise UnsupportedProblem(
-                f"rannc: all runs of {runs.size} blocks on up to {devices} devices make tables of "
+                f"all runs of {runs.size} blocks on up to {devices} devices make tables of "
                 f"{17 * classes * (devices + 1) * size**2 / 1e9:.0f} GB",
                 "use fewer blocks, such as rannc[blocks=32]",
             )

@@ -28,12 +28,12 @@ def plan(problem: Problem, context: Context) -> PlanResult:
         raise UnsupportedProblem(f"local-search plans for devices of one type, these are {', '.join(kinds)}")
     needs = memory_bound(problem).value
     if needs > max(kind.memory_bytes for kind in problem.cluster.types):
-        raise InfeasibleProblem(f"local-search: every plan needs {needs} bytes on a device")
+        raise InfeasibleProblem(f"every plan needs {needs} bytes on a device")
     bound = time_bound(problem)
     search = LocalSearch(context, Scorer(problem, context, is_small(problem)), bound.ns, options)
     search.run(list(context.seeds))
     if search.known.best is None:
         if search.known.ended == TIME_IS_OVER:
             raise DeadlineReached("the time limit was reached")
-        raise InfeasibleProblem("local-search: none of the plans that it starts from fits")
+        raise InfeasibleProblem("none of the plans that it starts from fits")
     return search.known.result()

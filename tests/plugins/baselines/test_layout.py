@@ -134,7 +134,7 @@ def test_what_is_gathered_has_to_fit() -> None:
         ({"tensor_parallel": 3}, UnsupportedProblem, "the profile offers 1, 2, 4, 8"),
         ({"pipeline": 3}, InfeasibleProblem, "pp 3 do not go with 8 devices"),
         ({"pipeline": 8, "virtual_stages": 2}, InfeasibleProblem, "stages be at most as many as layers"),
-        ({"tensor_parallel": 8, "pipeline": 8}, InfeasibleProblem, "tp 8, pp 8 do not go"),
+        ({"tensor_parallel": 8, "pipeline": 8}, InfeasibleProblem, "--tp 8, --pp 8 do not go"),
         ({"tensor_parallel": 2, "pipeline": 2, "data_parallel": 8}, InfeasibleProblem, "do not go"),
         ({"pipeline": 1, "virtual_stages": 2}, InfeasibleProblem, "several devices in a row"),
         ({"pipeline": 4, "data_parallel": 2, "micro_batch": 1}, InfeasibleProblem, "samples of all replicas"),
