@@ -282,7 +282,7 @@ class Run:
         shift = len({device for stage in stages for device in stage.devices})
         found: dict[int, int] = {}
         for lane in dict.fromkeys(lane for stage in stages for lane in stage.lanes):
-            peak = self._peak(lane)
+            peak = self._steady_peak(lane) if self.round else self._peak(lane)
             found |= {device + copy * shift: peak for copy in range(self.plan.copies) for device in lane}
         return found
 
@@ -290,33 +290,67 @@ class Run:
         stages = self.plan.stages
         live = {position: 0 for position, stage in enumerate(stages) if lane in stage.lanes}
         tasks = self.tasks.get(lane, [])
-        if self.round:  # those that earlier rounds left
-            for kind, s, number in tasks:
-                if kind == "F":
-                    begun = self.start["F", s, number] // self.round_ns
-                    last = "B" if ("B", s, number) in self.start else "W"
-                    live[s] += self.start[last, s, number] // self.round_ns - begun
-        peak = held = sum(
-            stages[s].held + count * stages[s].each_live + (count > 0) * stages[s].while_live
-            for s, count in live.items()
-        )
+        peak = held = sum(stages[s].held for s in live)
         for position, (kind, s, number) in enumerate(tasks):
             stage = stages[s]
             if kind == "F":
                 held += stage.each_live + (stage.while_live if live[s] == 0 else 0)
                 live[s] += 1
-                if stage.in_flight and live[s] * stage.micro_batch > stage.in_flight:
-                    raise Refused(stage.place, f"has {live[s]} micro-batches in flight, more than it declares")
-            beside = [at for at in (position - 1, position) if at in self.pairs[lane]]
-            running = [tasks[at + 1 if at == position else at][1] for at in beside]
-            scratch = 0 if kind == "R" else stage.workspace + sum(stages[other].workspace for other in running)
-            peak = max(peak, held + scratch)
+                self._require_declared(s, live[s])
+            peak = max(peak, held + self._scratch(lane, position))
             if kind in "BW":
                 if live[s] < 1:
                     raise Refused(stage.place, f"{name((kind, s, number))} frees what is not there")
                 live[s] -= 1
                 held -= stage.each_live + (stage.while_live if live[s] == 0 else 0)
         return peak
+
+    def _steady_peak(self, lane: Lane) -> int:
+        """The same in a round. At a start all are live that have begun, those that begin then included."""
+        stages, tasks = self.plan.stages, self.tasks.get(lane, [])
+        live = {position: 0 for position, stage in enumerate(stages) if lane in stage.lanes}
+        changes: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        starting: dict[int, list[int]] = defaultdict(list)
+        for position, (kind, s, number) in enumerate(tasks):
+            starting[self.at(self.start[kind, s, number])].append(position)
+            if kind == "F":
+                begun, freed = self.start[kind, s, number], self.release(s, number)
+                live[s] += freed // self.round_ns - begun // self.round_ns  # those that earlier rounds left
+                changes[self.at(begun)].append((s, 1))
+                changes[self.at(freed)].append((s, -1))
+        held = sum(stages[s].held + self._live_bytes(s, count) for s, count in live.items())
+        peak = sum(stages[s].held for s in live)
+        for instant in sorted({*changes, *starting}):
+            for s, change in changes[instant]:
+                held -= self._live_bytes(s, live[s])
+                live[s] += change
+                held += self._live_bytes(s, live[s])
+            for position in starting[instant]:
+                kind, s, _ = tasks[position]
+                if kind == "F":
+                    self._require_declared(s, live[s])
+                # A micro-batch whose tasks take no time is live while one of them runs.
+                own = 0 if live[s] else self._live_bytes(s, 1)
+                peak = max(peak, held + own + self._scratch(lane, position))
+        return peak
+
+    def _live_bytes(self, stage: int, count: int) -> int:
+        known = self.plan.stages[stage]
+        return count * known.each_live + (known.while_live if count > 0 else 0)
+
+    def _scratch(self, lane: Lane, position: int) -> int:
+        """The workspace of a task and of the one that runs at once; an all-reduce has none."""
+        tasks, stages = self.tasks[lane], self.plan.stages
+        if tasks[position][0] == "R":
+            return 0
+        beside = [at for at in (position - 1, position) if at in self.pairs[lane]]
+        running = [tasks[at + 1 if at == position else at][1] for at in beside]
+        return stages[tasks[position][1]].workspace + sum(stages[other].workspace for other in running)
+
+    def _require_declared(self, stage: int, count: int) -> None:
+        known = self.plan.stages[stage]
+        if known.in_flight and count * known.micro_batch > known.in_flight:
+            raise Refused(known.place, f"has {count} micro-batches in flight, more than it declares")
 
     def time_ns(self) -> int:
         """The time of a mini-batch: the whole schedule, or so many periods of one without end."""

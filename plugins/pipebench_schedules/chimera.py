@@ -6,7 +6,7 @@ from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import FiniteSchedule
 from pipebench.hooks.context import Context
-from pipebench_schedules.shared_lanes import equal_micro_batches, shared_lane, stages_by_lane
+from pipebench_schedules.shared_lanes import equal_micro_batches, shared_schedule, stages_by_lane
 
 
 def schedule(problem: Problem, plan: Plan, context: Context) -> FiniteSchedule:
@@ -22,8 +22,8 @@ def schedule(problem: Problem, plan: Plan, context: Context) -> FiniteSchedule:
     first formula; with B = 2 F each unit behind the first adds D - 2 idle forwards, the bubbles that section 3.5
     speaks of: 3 N + (n + 1) (D - 2) forwards in all.
 
-    Raises UnsupportedProblem for any placement but `mirrored`, an odd D, and stages that differ in micro-batch,
-    InvalidValue where micro-batches do not divide the mini-batch of a pipeline.
+    Raises UnsupportedProblem for any placement but `mirrored`, an odd D, stages that differ in micro-batch, and
+    what `shared_schedule` refuses, InvalidValue where micro-batches do not divide the mini-batch of a pipeline.
     """
     del context
     count = equal_micro_batches(problem, plan, "chimera")
@@ -32,11 +32,8 @@ def schedule(problem: Problem, plan: Plan, context: Context) -> FiniteSchedule:
         raise UnsupportedProblem(
             f"chimera has an even number of stages in a pipeline, this plan has {len(lanes)}", "pin an even --pp"
         )
-    return FiniteSchedule(
-        lanes=tuple(
-            shared_lane(problem, plan, stages, _order(stages, plan.pipeline_length, count)) for stages in lanes
-        )
-    )
+    orders = [(stages, _order(stages, plan.pipeline_length, count)) for stages in lanes]
+    return shared_schedule(problem, plan, "chimera", orders)
 
 
 def _order(stages: list[int], length: int, count: int) -> Order:

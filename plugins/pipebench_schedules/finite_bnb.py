@@ -11,6 +11,7 @@ from pipebench.simulation.step_time import StepTime
 from pipebench_schedules.finite_tasks import JobShop, job_shop
 from pipebench_schedules.order_tree import Orders, OrderTree, Spent
 from pipebench_schedules.plugin import FiniteBranchOptions
+from pipebench_schedules.refusals import declares
 from pipebench_schedules.shared_lanes import shared_lane
 
 LOOK_AT_CLOCK = 64
@@ -20,8 +21,9 @@ LOOK_AT_CLOCK = 64
 def schedule(problem: Problem, plan: Plan, context: Context) -> FiniteSchedule:
     """The shortest order whose memory fits: inside the reserve if possible, else at all.
 
-    Without pairs of tasks at once. Proven shortest unless counter `unproven` is set: then a tree met its limit of
-    nodes, or the time was over. Gradients are whole in the first tree, split in the next.
+    Stages keep to what they declare in flight. Without pairs of tasks at once. Proven shortest unless counter
+    `unproven` is set: then a tree met its limit of nodes, or the time was over. Gradients are whole in the first
+    tree, split in the next.
     Raises UnsupportedProblem (finite_tasks.job_shop), InfeasibleProblem where no order fits or takes as little as
     asked, and where none was found in so many nodes.
     """
@@ -41,7 +43,8 @@ def schedule(problem: Problem, plan: Plan, context: Context) -> FiniteSchedule:
     if search.best is None:
         below = f" and takes less than {options.below_ns} ns" if options.below_ns else ""
         sure = f"was found in {search.nodes} nodes" if search.cut else "exists"
-        raise InfeasibleProblem(f"no order of this plan that fits in memory{below} {sure}")
+        kept = ", keeps to what stages declare in flight" if declares(plan) else ""
+        raise InfeasibleProblem(f"no order of this plan that fits in memory{kept}{below} {sure}")
     return search.best
 
 
@@ -96,7 +99,7 @@ class _Search:
         return FiniteSchedule(
             lanes=tuple(
                 shared_lane(
-                    self._problem,
+                    self._model,
                     self._plan,
                     list(stages),
                     [(shop.kind[task], shop.stage[task], shop.micro_batch[task]) for task in order],

@@ -31,6 +31,7 @@ class JobShop:
     one before it of its stage and kind, on the same lane, is among them.
     tail: from the end of each task to the end of the mini-batch at least.
     rows: by stage its tasks of each kind, in order of micro-batches.
+    most_live: by stage the most micro-batches that it may have in flight.
     stages: by lane its stages. reduce: by lane the ns of its all-reduces, which stand behind all else.
     held: by lane the bytes that it has without micro-batches. limits: by lane the bytes that it may use: less the
     reserve first, then all.
@@ -45,6 +46,7 @@ class JobShop:
     before: tuple[tuple[tuple[int, int], ...], ...]
     tail: tuple[int, ...]
     rows: tuple[dict[str, tuple[int, ...]], ...]
+    most_live: tuple[int, ...]
     stages: tuple[tuple[int, ...], ...]
     reduce: tuple[int, ...]
     memory: tuple[StageBytes, ...]
@@ -72,7 +74,8 @@ def job_shop(problem: Problem, plan: Plan, split: bool, model: CostModel | None 
         INPUT_GRADIENT: [each.backward - each.weight_gradient for each in times],
         WEIGHT_GRADIENT: [each.weight_gradient for each in times],
     }
-    made = _Numbered(plan, [micro_batches_of(problem, plan, stage) for stage in plan.stages])
+    counts = [micro_batches_of(problem, plan, stage) for stage in plan.stages]
+    made = _Numbered(plan, counts)
     waits = _message_ns(model, plan)
     made.sweep(FORWARD, {(a, b): there for (a, b), (there, _) in waits.items()}, None)
     made.sweep(back, {(b, a): home for (a, b), (_, home) in waits.items()}, FORWARD)
@@ -94,6 +97,9 @@ def job_shop(problem: Problem, plan: Plan, split: bool, model: CostModel | None 
         before=tuple(tuple(each) for each in made.before),
         tail=_tails(made.before, duration, [reduce[lane] for lane in lane_of_task]),
         rows=tuple({kind: tuple(row) for kind, row in rows.items()} for rows in made.rows),
+        most_live=tuple(
+            stage.in_flight // stage.micro_batch or count for stage, count in zip(plan.stages, counts, strict=True)
+        ),
         stages=tuple(tuple(stage for stage, at in enumerate(lane_of) if at == lane) for lane in range(len(lanes))),
         reduce=tuple(reduce),
         memory=tuple(StageBytes(each.per_micro_batch, each.while_live, each.workspace) for each in held),

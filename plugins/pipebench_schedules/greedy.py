@@ -33,7 +33,8 @@ def schedule(problem: Problem, plan: Plan, context: Context) -> FiniteSchedule:
     count = equal_micro_batches(problem, plan, "greedy")
     options = context.options
     assert isinstance(options, GreedyOptions)
-    tables = Tables.of(CostModel(problem), plan, count, options.links)
+    model = CostModel(problem)
+    tables = Tables.of(model, plan, count, options.links)
     most = most_live(options.live, len(tables.held)) if options.live else count
     looks = 2 * len(plan.stages) ** 2 * count
     if looks > MOST_LOOKED_AT:
@@ -48,7 +49,7 @@ def schedule(problem: Problem, plan: Plan, context: Context) -> FiniteSchedule:
     best = min((GreedyOrder(tables, caps, split) for caps, split in tried), key=lambda order: order.rank)
     return FiniteSchedule(
         lanes=tuple(
-            shared_lane(problem, plan, [s for s, at in enumerate(tables.lane_of) if at == lane], order)
+            shared_lane(model, plan, [s for s, at in enumerate(tables.lane_of) if at == lane], order)
             for lane, order in enumerate(best.orders)
         )
     )

@@ -6,7 +6,7 @@ from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import FiniteSchedule
 from pipebench.hooks.context import Context
-from pipebench_schedules.shared_lanes import equal_micro_batches, shared_lane, stages_by_lane
+from pipebench_schedules.shared_lanes import equal_micro_batches, shared_schedule, stages_by_lane
 
 
 def schedule(problem: Problem, plan: Plan, context: Context) -> FiniteSchedule:
@@ -15,8 +15,8 @@ def schedule(problem: Problem, plan: Plan, context: Context) -> FiniteSchedule:
     Device r of p with v stages warms up with 2 (p - r - 1) + (v - 1) p forwards (v = 1: p - r - 1), then a forward
     and a backward in turn, then the backwards that are left.
 
-    Raises UnsupportedProblem for stages that are not placed in turn, and where p does not divide the micro-batches
-    (v > 1).
+    Raises UnsupportedProblem for stages that are not placed in turn, where p does not divide the micro-batches
+    (v > 1), and for what `shared_schedule` refuses.
     """
     del context
     count = equal_micro_batches(problem, plan, "interleaved-1f1b")
@@ -27,11 +27,8 @@ def schedule(problem: Problem, plan: Plan, context: Context) -> FiniteSchedule:
             f"interleaved-1f1b runs micro-batches in groups of {devices}, one a device; there are {count}",
             f"use a mini-batch of a multiple of {devices} micro-batches",
         )
-    made = tuple(
-        shared_lane(problem, plan, stages, _order(stages, rank, devices, count))
-        for rank, stages in enumerate(lanes)
-    )
-    return FiniteSchedule(lanes=made)
+    orders = [(stages, _order(stages, rank, devices, count)) for rank, stages in enumerate(lanes)]
+    return shared_schedule(problem, plan, "interleaved-1f1b", orders)
 
 
 def _order(stages: list[int], rank: int, devices: int, count: int) -> Order:

@@ -158,13 +158,16 @@ class OrderTree:
         return any(node.ends[row[-1]] < 0 for stage in shop.stages[lane] for row in shop.rows[stage].values())
 
     def _next(self, node: Node, lane: int) -> Iterator[int]:
-        """The next task of each stage and kind of a lane, where memory and the order inside a stage allow it."""
+        """The next task of each stage and kind of a lane.
+
+        It is there where memory, what its stage may have in flight and the order inside the stage allow it.
+        """
         shop = self._shop
         for stage in shop.stages[lane]:
             memory = shop.memory[stage]
             for kind, row in shop.rows[stage].items():
                 task = next((each for each in row if node.ends[each] < 0), None)
-                if task is None:
+                if task is None or (kind == FORWARD and node.live[stage] == shop.most_live[stage]):
                     continue
                 if any(
                     shop.lane[other] == lane and shop.stage[other] == stage and node.ends[other] < 0

@@ -1,13 +1,17 @@
 """Schedules of devices that run several stages: who shares, and the lane with its all-reduces."""
 
+from collections.abc import Iterable
+
 from pipebench.algorithms.orders.greedy import Order
+from pipebench.costs.messages import stage_edges
 from pipebench.costs.model import CostModel
 from pipebench.costs.placement import lanes_of
 from pipebench.domain.errors import InvalidValue, UnsupportedProblem
 from pipebench.domain.placement import PlacementKind, placement_kind_of, stands_as
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
-from pipebench.domain.schedule import ALL_REDUCE, Lane
+from pipebench.domain.schedule import ALL_REDUCE, FiniteSchedule, Lane
+from pipebench_schedules.refusals import LISTED_BEHIND, allowed, declares
 
 _WORDS: dict[PlacementKind, str] = {
     "apart": "of one a device set",
@@ -49,21 +53,31 @@ def stages_by_lane(plan: Plan, scheduler: str, placement: PlacementKind) -> list
     return [[stage for stage, lane in enumerate(lane_of) if lane == number] for number in range(len(lanes))]
 
 
-def shared_lane(problem: Problem, plan: Plan, stages: list[int], order: Order) -> Lane:
+def shared_schedule(
+    problem: Problem, plan: Plan, scheduler: str, orders: Iterable[tuple[list[int], Order]]
+) -> FiniteSchedule:
+    """The lanes that run these orders of these stages.
+
+    The orders are for stages that wait only for those listed before them. Raises UnsupportedProblem where they do
+    not allow the plan: others may wait for ever, and stages may declare less in flight.
+    """
+    model = CostModel(problem)
+    made = FiniteSchedule(lanes=tuple(shared_lane(model, plan, stages, order) for stages, order in orders))
+    listed = all(before < after for before, after in stage_edges(model.graph, plan))
+    return made if listed and not declares(plan) else allowed(problem, plan, made, scheduler, LISTED_BEHIND)
+
+
+def shared_lane(model: CostModel, plan: Plan, stages: list[int], order: Order) -> Lane:
     """The lane that runs `order`, then the all-reduces of its replicated stages, the last stage first (sync).
 
     Stages that hold the same operators, one in each pipeline, reduce together: lanes come to them in one order.
     """
-    model = CostModel(problem)
     behind = [
         (ALL_REDUCE, stage, 0)
         for stage in sorted(stages, key=lambda stage: -(stage % plan.pipeline_length))
         if model.needs_update_task(plan.stages[stage], plan)
     ]
-    tasks = [*order, *behind]
+    kinds, of_stage, micro_batch = zip(*order, *behind, strict=True)
     return Lane(
-        devices=plan.stages[stages[0]].devices,
-        stage=tuple(stage for _, stage, _ in tasks),
-        micro_batch=tuple(number for _, _, number in tasks),
-        kinds="".join(kind for kind, _, _ in tasks),
+        devices=plan.stages[stages[0]].devices, stage=of_stage, micro_batch=micro_batch, kinds="".join(kinds)
     )

@@ -4,8 +4,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from pipebench.algorithms.in_flight import in_flight
 from pipebench.algorithms.micro_batches import MOST_STEPS
-from pipebench.check.schedule import deadlock, waiting_stages, waits
-from pipebench.check.tasks import finite_tasks
 from pipebench.costs.messages import stage_edges
 from pipebench.costs.model import CostModel
 from pipebench.costs.placement import lanes_in_turn
@@ -14,6 +12,7 @@ from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import ALL_REDUCE, BACKWARD, FORWARD, FiniteSchedule, Lane
 from pipebench.hooks.context import Context
+from pipebench_schedules.refusals import MORE_IN_FLIGHT, allowed, declares
 
 
 def refuse_others(problem: Problem, plan: Plan, scheduler: str) -> None:
@@ -118,11 +117,13 @@ def alternate(count: int, warm_up: int, k: int) -> Iterator[tuple[str, range]]:
 def schedule_gpipe(problem: Problem, plan: Plan, context: Context) -> FiniteSchedule:
     """Forwards in order, backwards in the reverse order (GPipe, section 2.3 and Figure 2c), on any stage graph.
 
-    Raises UnsupportedProblem when stages share devices, InvalidValue when micro-batches do not divide.
+    Raises UnsupportedProblem when stages share devices or declare fewer in flight, InvalidValue when micro-batches
+    do not divide.
     """
     del context
     refuse_others(problem, plan, "gpipe")
-    return lanes(problem, plan, lambda _, count: [(FORWARD, range(count)), (BACKWARD, range(count - 1, -1, -1))])
+    made = lanes(problem, plan, lambda _, count: [(FORWARD, range(count)), (BACKWARD, range(count - 1, -1, -1))])
+    return allowed(problem, plan, made, "gpipe", MORE_IN_FLIGHT) if declares(plan) else made
 
 
 def schedule_1f1b(problem: Problem, plan: Plan, context: Context) -> FiniteSchedule:
@@ -131,12 +132,13 @@ def schedule_1f1b(problem: Problem, plan: Plan, context: Context) -> FiniteSched
     A stage warms up with as many forwards as it keeps in flight: stage.in_flight samples where the plan says
     so, else by the in-flight rule over data and order edges (algorithms.in_flight, with the option's warm-up).
 
-    Raises UnsupportedProblem when stages share devices; InvalidValue when micro-batches do not divide or the
-    edges have a cycle.
+    Raises UnsupportedProblem when stages share devices, or what they declare in flight lets none of them go on;
+    InvalidValue when micro-batches do not divide or the edges have a cycle.
     """
     refuse_others(problem, plan, "1f1b")
     warm = warm_ups(problem, plan, [stage.k for stage in plan.stages], int(context.options.warmup))
-    return lanes(problem, plan, lambda position, count: alternate(count, warm[position], plan.stages[position].k))
+    made = lanes(problem, plan, lambda position, count: alternate(count, warm[position], plan.stages[position].k))
+    return allowed(problem, plan, made, "1f1b", MORE_IN_FLIGHT) if declares(plan) else made
 
 
 def schedule_kfkb(problem: Problem, plan: Plan, context: Context) -> FiniteSchedule:
@@ -146,18 +148,12 @@ def schedule_kfkb(problem: Problem, plan: Plan, context: Context) -> FiniteSched
     where the plan says so, else by the in-flight rule with the option's warm-up (GraphPipe section 4.3, figure 5;
     the table of appendix A.1 is not public, the rule is reconstructed: algorithms.in_flight).
 
-    Raises UnsupportedProblem when stages share devices; InvalidValue when micro-batches do not divide, the edges
-    have a cycle, or what stages keep in flight lets none of them go on: the message names the cycle of waits.
+    Raises UnsupportedProblem when stages share devices, or what they keep in flight lets none of them go on: the
+    message names the cycle of waits; InvalidValue when micro-batches do not divide or the edges have a cycle.
     """
     refuse_others(problem, plan, "kfkb")
     k = [context.options.k or stage.k for stage in plan.stages]
     warm = warm_ups(problem, plan, k, int(context.options.warmup))
     made = lanes(problem, plan, lambda position, count: alternate(count, warm[position], k[position]))
-    tasks = finite_tasks(problem, plan, made)
-    standstill = deadlock(tasks, waits(plan, tasks, waiting_stages(CostModel(problem), plan)))
-    if standstill is not None:
-        raise InvalidValue(
-            f"kfkb: {standstill.message}", "raise in_flight of the stage that waits, or leave it 0 for the rule"
-        )
     context.count("tasks", sum(len(each.kinds) for each in made.lanes))
-    return made
+    return allowed(problem, plan, made, "kfkb", MORE_IN_FLIGHT)

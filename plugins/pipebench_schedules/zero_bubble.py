@@ -8,24 +8,20 @@ from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import FiniteSchedule
 from pipebench.hooks.context import Context
-from pipebench_schedules.shared_lanes import equal_micro_batches, shared_lane, stages_by_lane
+from pipebench_schedules.shared_lanes import equal_micro_batches, shared_schedule, stages_by_lane
 
 
 def schedule_h1(problem: Problem, plan: Plan, context: Context) -> FiniteSchedule:
     """ZB-H1: 1F1B whose device r keeps r weight gradients back, to run where 1F1B waits.
 
     No device holds more than the p micro-batches that device 0 holds under 1F1B (Qi et al. 2023, section 3.1).
-    Raises UnsupportedProblem for several stages a device.
+    Raises UnsupportedProblem for several stages a device, and for what `shared_schedule` refuses.
     """
     del context
     count = equal_micro_batches(problem, plan, "zb-h1")
     lanes = stages_by_lane(plan, "zb-h1", "apart")
-    return FiniteSchedule(
-        lanes=tuple(
-            shared_lane(problem, plan, stages, _h1(stages[0], rank, len(lanes), count))
-            for rank, stages in enumerate(lanes)
-        )
-    )
+    orders = [(stages, _h1(stages[0], rank, len(lanes), count)) for rank, stages in enumerate(lanes)]
+    return shared_schedule(problem, plan, "zb-h1", orders)
 
 
 def _h1(stage: int, rank: int, devices: int, count: int) -> Order:
@@ -44,8 +40,8 @@ def schedule_v(problem: Problem, plan: Plan, context: Context) -> FiniteSchedule
     """ZB-V: device r runs stages r and 2 p - 1 - r, so that the last stage is on device 0 (Qi et al. 2024).
 
     The regular pattern for equal stages: warm-up with 2 (p - r) - 1 forwards of the first stage, then pairs; peak
-    memory is that of 1F1B. Raises UnsupportedProblem for any other placement and for less than 2 p - 1
-    micro-batches.
+    memory is that of 1F1B. Raises UnsupportedProblem for any other placement, for less than 2 p - 1 micro-batches,
+    and for what `shared_schedule` refuses.
     """
     del context
     count = equal_micro_batches(problem, plan, "zb-v")
@@ -56,12 +52,8 @@ def schedule_v(problem: Problem, plan: Plan, context: Context) -> FiniteSchedule
             f"zb-v needs at least {least} micro-batches on {len(lanes)} devices, there are {count}",
             "use a larger mini-batch, or zb-h1",
         )
-    return FiniteSchedule(
-        lanes=tuple(
-            shared_lane(problem, plan, stages, _v(stages[0], stages[1], rank, len(lanes), count))
-            for rank, stages in enumerate(lanes)
-        )
-    )
+    orders = [(stages, _v(stages[0], stages[1], rank, len(lanes), count)) for rank, stages in enumerate(lanes)]
+    return shared_schedule(problem, plan, "zb-v", orders)
 
 
 def _v(down: int, up: int, rank: int, devices: int, count: int) -> Order:

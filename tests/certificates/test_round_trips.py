@@ -142,6 +142,20 @@ def test_a_pattern_of_devices_with_several_stages(name: str) -> None:
     certified(problem, plan, services().schedule(name, problem, plan))
 
 
+def test_a_forward_of_no_time_holds_what_begins_beside_it() -> None:
+    """Both forwards start at 0 ns: one needs 7 bytes while it runs, then the other has saved its 5."""
+    problem = chain_problem([0, 4], [3, 3], cluster(1), saved=[2, 5], mode="async", mini_batch=4)
+    costs = problem.profile.costs[0]
+    first, second = costs.operators
+    costs = replace(costs, operators=(replace(first, workspace_bytes=7), second))
+    problem = replace(problem, profile=replace(problem.profile, costs=(costs,)))
+    plan = stages_plan([[0], [1]])
+    plan = replace(plan, stages=tuple(replace(each, devices=(0,)) for each in plan.stages), placement="in-turn")
+    schedule = services().schedule("modulo", problem, plan)
+    assert check_schedule(problem, plan, schedule).peak_bytes == {0: 2 + 7 + 5}
+    certified(problem, plan, schedule)
+
+
 def test_peaks_are_those_of_the_check() -> None:
     for case in valid_cases().values():
         assert case.schedule is not None

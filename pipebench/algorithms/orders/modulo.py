@@ -25,6 +25,7 @@ class Work(NamedTuple):
     duration: ns of backwards and forwards, shape (2, stages).
     lane_of: by stage.
     memory: bytes by stage, as `Tables.memory` has them.
+    most_live: by stage the most micro-batches in flight.
     held, most_bytes: by lane.
     """
 
@@ -32,6 +33,7 @@ class Work(NamedTuple):
     duration: IntArray
     lane_of: IntArray
     memory: IntArray
+    most_live: IntArray
     held: IntArray
     most_bytes: IntArray
     waits: Waits
@@ -49,17 +51,20 @@ class ModuloPattern:
     message_ns: IntArray
 
 
-def modulo_pattern(tables: Tables, stages: Sequence[int], most_bytes: Sequence[int]) -> ModuloPattern | None:
+def modulo_pattern(
+    tables: Tables, stages: Sequence[int], most_bytes: Sequence[int], most_live: Sequence[int]
+) -> ModuloPattern | None:
     """A pattern of a short period that fits in memory; None where none was found.
 
-    stages: each behind those that it reads from. most_bytes: by lane. Messages between two lanes wait for each
-    other as `tables.link_mode` says.
+    stages: each behind those that it reads from. most_bytes: by lane. most_live: by stage. Messages between two
+    lanes wait for each other as `tables.link_mode` says.
     """
     work = Work(
         order=np.array(stages, np.int64),
         duration=tables.durations(split=False),
         lane_of=tables.lanes,
         memory=tables.memory,
+        most_live=np.array(most_live, np.int64),
         held=np.array(tables.held, np.int64),
         most_bytes=np.array(most_bytes, np.int64),
         waits=tables.waits,
@@ -139,13 +144,12 @@ def _placed(task_ns: IntArray, message_ns: IntArray, period: int, work: Work) ->
             message_ns[row] = start
             ready = max(ready, start + ns)
         lane, ns = work.lane_of[at], duration[kind, at]
-        if ns > 0:
-            ready = _free(items, last[lane], ready, ns, period)
-            if ready < 0:
-                return False
-            items[count, 0], items[count, 1], items[count, 2] = ready % period, ns, last[lane]
-            last[lane] = count
-            count += 1
+        ready = _free(items, last[lane], ready, ns, period)
+        if ready < 0:
+            return False
+        items[count, 0], items[count, 1], items[count, 2] = ready % period, ns, last[lane]
+        last[lane] = count
+        count += 1
         task_ns[kind, at] = ready
     return _fits(task_ns, period, work)
 
@@ -154,6 +158,7 @@ def _placed(task_ns: IntArray, message_ns: IntArray, period: int, work: Work) ->
 def _free(items: IntArray, last: int, ready: int, ns: int, period: int) -> int:
     """The first instant from `ready` at which a resource is free for so long in each period; -1: none.
 
+    What takes 0 ns may stand where another begins or ends, not inside it.
     last: the last item that is placed on it; items: start in the period, ns, and the item before.
     """
     if ns > period:
@@ -164,7 +169,7 @@ def _free(items: IntArray, last: int, ready: int, ns: int, period: int) -> int:
         at = last
         while at >= 0:
             since = (start - items[at, 0]) % period
-            if since < items[at, 1]:
+            if since < items[at, 1] and since + ns > 0:
                 start, moved = start + items[at, 1] - since, True
             elif period - since < ns:
                 start, moved = start + period - since + items[at, 1], True
@@ -176,7 +181,7 @@ def _free(items: IntArray, last: int, ready: int, ns: int, period: int) -> int:
 
 @kernel
 def _fits(task_ns: IntArray, period: int, work: Work) -> bool:
-    """Whether the micro-batches in flight fit at the start of each task."""
+    """Whether the micro-batches in flight fit at the start of each task, and no stage has too many."""
     duration, lane_of, memory = work.duration, work.lane_of, work.memory
     stages = len(lane_of)
     for event in range(2 * stages):
@@ -190,6 +195,8 @@ def _fits(task_ns: IntArray, period: int, work: Work) -> bool:
             ended = (now - task_ns[BACK, other] - duration[BACK, other]) // period
             # The task that starts now is under way, though one of 0 ns has ended.
             live = max(begun - ended, 1 if other == at else 0)
+            if other == at and live > work.most_live[at]:
+                return False
             used += live * memory[0, other] + (memory[1, other] if live > 0 else 0)
         if used > work.most_bytes[lane]:
             return False

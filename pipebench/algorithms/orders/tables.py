@@ -60,10 +60,11 @@ class Tables:
     link_mode: LinkMode = "delay"
 
     @classmethod
-    def of(cls, model: CostModel, plan: Plan, count: int, links: bool = False) -> "Tables":
+    def of(cls, model: CostModel, plan: Plan, count: int, links: bool = False, patterns: bool = False) -> "Tables":
         """Those of a plan whose stages run `count` micro-batches each.
 
         links: messages between two lanes wait for each other as the cluster's links make them wait.
+        patterns: those between the same stages go one behind the other, as in a transfer of a periodic schedule.
         """
         link_mode: LinkMode = model.problem.cluster.link_mode if links else "delay"
         edges = model.messages(plan)
@@ -74,7 +75,7 @@ class Tables:
         for message in edges:
             pair = message.source, message.target
             sent = model.message_ns(plan, message), model.message_ns(plan, message, backward=True)
-            waits[pair] = together(waits.get(pair, (0, 0)), sent, link_mode)
+            waits[pair] = together(waits.get(pair, (0, 0)), sent, "half" if patterns else link_mode)
         limits = [memory_limits(model.problem, devices) for devices in lanes]
         return cls.filled(count, times, memory, waits, lane_of, limits, link_mode)
 

@@ -47,8 +47,9 @@ def _in_pattern(costs: Costs, stages: IntArray, most_ns: int) -> int:
     waits = _waits(costs, stages, memory)
     starts, sent = np.zeros((2, len(stages)), np.int64), np.zeros(len(waits.rows), np.int64)
     most = most_ns if most_ns >= ANY - 1 else most_ns // costs.micro_batches
-    order = np.arange(len(stages))
-    period = shortest(starts, sent, most, Work(order, duration, lane_of, memory, held, costs.limit, waits))
+    order, any_number = np.arange(len(stages)), np.full(len(stages), ANY)
+    work = Work(order, duration, lane_of, memory, any_number, held, costs.limit, waits)
+    period = shortest(starts, sent, most, work)
     return ANY if period == ANY else period * costs.micro_batches
 
 

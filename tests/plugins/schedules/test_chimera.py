@@ -116,6 +116,10 @@ def test_what_it_refuses() -> None:
         services.schedule("zb-v", problem, plan)  # the same device sets as a V, and two pipelines
     with pytest.raises(UnsupportedProblem, match="even number of stages"):
         services.schedule("chimera", *mirrored(3, 4, 10, 20))
+    with pytest.raises(UnsupportedProblem, match="chimera: stage 0 declares 1 samples in flight"):
+        services.schedule("chimera", problem, plan.with_in_flight([1] * 8))
+    with pytest.raises(UnsupportedProblem, match="chimera: deadlock"):
+        services.schedule("chimera", problem, mirrored_plan([[stage] for stage in (3, 2, 1, 0)]))
 
 
 def test_which_executors_take_it() -> None:

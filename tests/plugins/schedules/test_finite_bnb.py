@@ -157,6 +157,17 @@ def test_no_order_is_shorter(number: int) -> None:
         assert found <= whole
 
 
+@pytest.mark.parametrize("number", mostly_at_night(range(100), always=(0, 11, 12, 44)))
+def test_no_order_that_keeps_to_what_stages_declare_is_shorter(number: int) -> None:
+    problem, plan = drawn(number)
+    draw = random.Random(number)
+    plan = plan.with_in_flight([draw.choice([0, 1, 2]) * stage.micro_batch for stage in plan.stages])
+    found, context = searched(problem, plan)
+    assert context.counters["unproven"] == 0
+    if not CostModel(problem).stage_times(plan.stages[0], plan).weight_gradient:
+        assert found == shortest_ns(problem, plan)
+
+
 @pytest.mark.parametrize("number", mostly_at_night(range(40), always=range(2)))
 def test_no_order_of_split_gradients_is_shorter(number: int) -> None:
     draw = random.Random(number)

@@ -81,6 +81,15 @@ def test_the_plan_decides_what_is_in_flight() -> None:
     assert texts(one_f_one_b_schedule(problem, plan))[0] == "F0 F1 F2 F3 B0 B1 B2 B3"
 
 
+def test_where_a_stage_declares_fewer_in_flight_than_gpipe_keeps_it_is_refused() -> None:
+    problem, _ = chain(2, 4)
+    assert texts(gpipe_schedule(problem, stages_plan([[0], [1]], in_flight=[4, 0])))[0].startswith(
+        "F0 F1 F2 F3 B3"
+    )
+    with pytest.raises(UnsupportedProblem, match="gpipe: stage 1 declares 3 samples in flight"):
+        gpipe_schedule(problem, stages_plan([[0], [1]], in_flight=[4, 3]))
+
+
 def test_order_edges_count_as_hops() -> None:
     problem = dag_problem([1] * 2, [2] * 2, [], cluster(2), mini_batch=4)
     assert texts(one_f_one_b_schedule(problem, stages_plan([[0], [1]])))[0].startswith("F0 B0")

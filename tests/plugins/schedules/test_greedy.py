@@ -211,7 +211,7 @@ def test_its_clock_is_the_simulators_where_no_message_waits(figures: list[tuple[
     )
     plan = stages_plan([[k] for k in range(stages)])
     ended, orders = clock_ns(problem, plan, [stages - k for k in range(stages)])
-    lanes = tuple(shared_lane(problem, plan, [k], order) for k, order in enumerate(orders))
+    lanes = tuple(shared_lane(CostModel(problem), plan, [k], order) for k, order in enumerate(orders))
     assert simulate(problem, plan, FiniteSchedule(lanes=lanes)).total_ns == ended
 
 
@@ -237,6 +237,6 @@ def test_the_memory_that_it_counts_is_the_checks(figures: list[tuple[int, int, i
     tables = Tables.of(CostModel(problem), plan, 6)
     for caps, parts in greedy._tried(tables, tables.count, [0] * stages):
         run = GreedyOrder(tables, caps, parts)
-        lanes = tuple(shared_lane(problem, plan, [k], order) for k, order in enumerate(run.orders))
+        lanes = tuple(shared_lane(CostModel(problem), plan, [k], order) for k, order in enumerate(run.orders))
         verdict = check_schedule(problem, plan, FiniteSchedule(lanes=lanes))
         assert verdict.peak_bytes == dict(enumerate(run.peak_bytes))

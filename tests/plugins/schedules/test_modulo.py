@@ -1,6 +1,7 @@
 """Patterns by modulo scheduling: valid on any placement and graph of stages, and as short as closed forms say."""
 
 import random
+from itertools import product
 
 import pytest
 from hypothesis import given, settings
@@ -68,6 +69,41 @@ def test_memory_makes_it_slower_until_one_micro_batch_is_in_flight() -> None:
         assert isinstance(best, PeriodicSchedule)
         optima.append(best.period_ns)
     assert periods == optima == [10, 20, 30]
+
+
+def test_it_keeps_to_what_the_plan_declares_in_flight() -> None:
+    problem = chain_problem([5] * 3, [5] * 3, cluster(3), mode="async", mini_batch=4)
+    periods = [
+        pattern(problem, stages_plan([[0], [1], [2]], in_flight=[number] * 3)).period_ns for number in (3, 2, 1)
+    ]
+    assert periods == [10, 20, 30]
+
+
+def test_a_backward_of_no_time_stands_inside_no_other_task() -> None:
+    """It is ready at 9 ns, 4 ns into the forward of the next micro-batch."""
+    problem = chain_problem([5, 2], [0, 2], cluster(2), mode="async", mini_batch=4)
+    made = pattern(problem, stages_plan([[0], [1]]))
+    assert (made.period_ns, made.start_ns[2], made.shift[2]) == (5, 0, 2)
+
+
+def test_a_task_of_no_time_keeps_others_from_its_place() -> None:
+    problem = dag_problem([4, 0, 5], [0, 0, 0], [(0, (1,), 2)], cluster(2), mode="async", mini_batch=4)
+    for homes in product((0, 1), repeat=3):
+        pattern(problem, placed(stages_plan([[0], [1], [2]]), list(homes)))
+
+
+@pytest.mark.parametrize("link_mode", ["half", "full", "delay"])
+def test_two_tensors_between_the_same_stages_go_one_behind_the_other(link_mode: LinkMode) -> None:
+    """So the check counts a transfer of a pattern, whatever the links."""
+    on = cluster(2, link_mode=link_mode)
+    problem = dag_problem([5, 5], [5, 5], [(0, (1,), 4), (0, (1,), 6)], on, mode="async", mini_batch=4)
+    assert pattern(problem, stages_plan([[0], [1]])).transfer_kinds == "FB"
+
+
+def test_nothing_is_sent_along_an_order_edge() -> None:
+    problem = dag_problem([5, 5], [5, 5], [], cluster(2), mode="async", mini_batch=4)
+    made = pattern(problem, stages_plan([[0], [1]], order_edges=[(0, 1)]))
+    assert made.transfer_kinds == ""
 
 
 def test_where_one_micro_batch_does_not_fit_there_is_none() -> None:

@@ -112,6 +112,33 @@ def test_zb_v_wants_a_v_and_enough_micro_batches() -> None:
         made(zero_bubble.schedule_v, *shared(4, 2, 6, vee=True))
 
 
+CASES: list[tuple[Schedule, int, bool]] = [
+    (interleaved.schedule, 1, False),
+    (interleaved.schedule, 2, False),
+    (zero_bubble.schedule_h1, 1, False),
+    (zero_bubble.schedule_v, 2, True),
+]
+
+
+@pytest.mark.parametrize(("work", "rounds", "vee"), CASES)
+def test_stages_that_wait_for_later_ones_are_refused(work: Schedule, rounds: int, vee: bool) -> None:
+    """These orders run stages as they are listed; the same operators from the last to the first wait for ever."""
+    problem, plan = shared(2, rounds, 4, vee)
+    backwards = [stage.operators for stage in reversed(plan.stages)]
+    stages = tuple(replace(stage, operators=each) for stage, each in zip(plan.stages, backwards, strict=True))
+    with pytest.raises(UnsupportedProblem, match=r"deadlock.*list each stage behind"):
+        made(work, problem, replace(plan, stages=stages))
+
+
+@pytest.mark.parametrize(("work", "rounds", "vee"), CASES)
+def test_what_the_plan_declares_in_flight_is_kept_or_refused(work: Schedule, rounds: int, vee: bool) -> None:
+    problem, plan = shared(2, rounds, 4, vee)
+    roomy = plan.with_in_flight([4] * len(plan.stages))
+    assert made(work, problem, roomy) == made(work, problem, plan)
+    with pytest.raises(UnsupportedProblem, match="stage 0 declares 1 samples in flight"):
+        made(work, problem, plan.with_in_flight([1] * len(plan.stages)))
+
+
 def test_our_csv_reads_back() -> None:
     problem, plan = shared(3, 2, 6)
     schedule = made(interleaved.schedule, problem, plan)
