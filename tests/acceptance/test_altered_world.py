@@ -75,6 +75,7 @@ def outcomes_in(world: str, planners: str) -> dict[str, list[tuple[str, str, str
         "ALTERED_LIVE_BYTES": "100000",
         "ALTERED_UPDATE_NS": "3000000",
         "ALTERED_WORLD": world,
+        "PIPEBENCH_VARIABLES": "ALTERED_*",
     }
     path = [str(Path(__file__).parent / "altered_world"), os.environ.get("PYTHONPATH", "")]
     environment = os.environ | alteration | {"PYTHONPATH": os.pathsep.join(part for part in path if part)}

@@ -7,16 +7,24 @@ from pipebench.domain.schedule import FiniteSchedule, Lane
 from pipebench.simulation.simulate import simulate
 from pipebench.simulation.tasks import Deadlock, InvalidSchedule
 from tests.builders import chain_problem, cluster, dag_problem, stages_plan
-from tests.simulation.schedules import lanes, one_f_one_b_schedule
+from tests.simulation.schedules import lanes
+
+
+def one_f_one_b(live: int, count: int) -> str:
+    """The lane of a stage that keeps so many micro-batches in flight."""
+    last = max(0, count - live)
+    then = [f"B{done} F{live + done}" for done in range(last)] + [f"B{done}" for done in range(last, count)]
+    return " ".join([f"F{number}" for number in range(live)] + then)
 
 
 def test_too_few_in_flight_before_a_join_deadlocks_and_is_named() -> None:
     """Notes, section 10: fork-join 0-1-2-4, 0-3-4 with (2, 3, 2, 2, 1)."""
     edges = [(0, 1), (1, 2), (2, 4), (0, 3), (3, 4)]
     problem = dag_problem([1] * 5, [2] * 5, [(a, (b,), 0) for a, b in edges], cluster(5), mini_batch=16)
-    plan = stages_plan([[stage] for stage in range(5)], in_flight=(2, 3, 2, 2, 1))
+    live = (2, 3, 2, 2, 1)
+    plan = stages_plan([[stage] for stage in range(5)], in_flight=live)
     with pytest.raises(Deadlock) as caught:
-        simulate(problem, plan, one_f_one_b_schedule(problem, plan))
+        simulate(problem, plan, lanes(*(one_f_one_b(most, 16) for most in live)))
     assert caught.value.lanes == ((0,), (1,))
     assert caught.value.heads == (("B", 0, 0), ("F", 1, 2))
     assert "devices 0 stand at B of stage 0, micro-batch 0" in caught.value.message

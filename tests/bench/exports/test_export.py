@@ -201,7 +201,7 @@ def test_torchtitan_priced_gets_full_backwards_if_it_may(
 ) -> None:
     """Split ones do not run with its usual attention: the block says so where it has them."""
     step = StepCosts(framework=framework, optimizer_s_per_element=0.0) if framework else None
-    priced = replace(given, regime=replace(given.regime, step=step))
+    priced, plan = replace(given, regime=replace(given.regime, step=step)), plan.without_in_flight()
     schedule = HostServices(HOST).schedule("zb-h1", priced, plan)
     own = PlannedProblem(problem=priced, plan=plan, schedule=schedule, scheduler="zb-h1")
     made = export(HOST, own, TARGETS["torchtitan"], "order.csv", keep)
