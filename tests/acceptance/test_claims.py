@@ -49,9 +49,11 @@ CELLS: dict[str, tuple[str, dict[str, Any]]] = {
     "graphpipe-language": ("graphpipe[variant=paper]", {**LANGUAGE, **FLUSHED}),
     "graphpipe-wide": ("graphpipe[variant=paper]", {**WIDE, **FLUSHED}),
 }
+BY_DAY = {planner: name for name, (planner, _) in reversed(CELLS.items())}.values()
+"""The first cell of each planner."""
 
 
-@pytest.mark.parametrize("cell", mostly_at_night(CELLS, CELLS.keys() - {"madpipe-transformer"}))
+@pytest.mark.parametrize("cell", mostly_at_night(CELLS, BY_DAY))
 def test_the_claim_is_what_the_simulator_finds(cell: str) -> None:
     planner, where = CELLS[cell]
     (row,) = compare([planner], **where)

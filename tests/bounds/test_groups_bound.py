@@ -47,7 +47,7 @@ def fastest(problem: Problem, every: list[Plan]) -> int:
     return min(found)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.data())
 def test_the_fewest_devices_are_those_of_the_best_partition(data: st.DataObject) -> None:
     operators = data.draw(st.integers(1, 4))
@@ -74,7 +74,7 @@ def table(rows: list[list[tuple[int, int]]]) -> Table:
     return Table(first, each[:, :1], np.zeros(len(each), np.int64), each[:, 1], none, none, none, none)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.data())
 def test_a_set_is_held_where_some_rows_fit_time_and_memory_together(data: st.DataObject) -> None:
     row = st.tuples(st.integers(0, 9), st.integers(0, 9))

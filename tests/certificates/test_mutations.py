@@ -13,9 +13,10 @@ from pipebench.certificates.check import check
 from pipebench.certificates.document import Refused, opened
 from tests.certificates.made import of_case, valid_cases
 from tests.certificates.mutations import Path, accepted, changed, leaves, lists, others, with_old_seal
+from tests.nightly import examples
 
 CASES = ("both ways, pairs", "chain, 1F1B, half", "pattern", "replicas across levels of links", "chain, a V")
-MOST_OF_A_KIND = 8
+MOST_OF_A_KIND = 6
 """Leaves or lists of one kind that are changed; of more these many, spread out."""
 
 GIVEN = {
@@ -123,7 +124,7 @@ def test_fields_cannot_be_missing_or_added(name: str) -> None:
         assert not accepted(changed(content, path, more) if path else more), path
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.sampled_from(CASES), st.data())
 def test_two_changes_of_the_schedule_do_not_hide_each_other(name: str, data: st.DataObject) -> None:
     """Start and end of a task or message moved together: it is too early or waits for nothing."""

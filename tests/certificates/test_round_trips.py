@@ -71,7 +71,7 @@ def test_any_finite_schedule(data: st.DataObject) -> None:
     certified(problem, plan, schedule)
 
 
-@settings(max_examples=30, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(30), suppress_health_check=list(HealthCheck))
 @given(planned())
 def test_periodic_schedules_of_replicas_in_turn(drawn: tuple[Problem, Plan]) -> None:
     problem, plan = drawn
