@@ -13,9 +13,8 @@ from functools import cached_property
 import numpy as np
 
 from pipebench.bounds.choices import LOSS, Shares, undominated
-from pipebench.bounds.memory import ancestors_of_last
+from pipebench.bounds.memory import ancestors, ancestors_of_last
 from pipebench.bounds.operators import Ways, devices_of_a_plan, divisors, least, most_replicas, ways
-from pipebench.bounds.spine import ancestors_of_each
 from pipebench.costs.formula import Formula
 from pipebench.costs.messages import slowest
 from pipebench.costs.model import CostModel
@@ -251,7 +250,7 @@ class GroupTables:
         """
         if self.problem.pins.virtual_stages == 1:  # there is no other stage on the group
             return frozenset()
-        before = ancestors_of_each(self.graph)
+        before = [ancestors(self.graph, operator) for operator in range(len(self.graph.operators))]
         return frozenset(
             tensor
             for tensor in self.made

@@ -198,15 +198,15 @@ def _live_of_a_byte(regime: Regime) -> float:
 
 def ancestors_of_last(graph: OperatorGraph) -> list[list[int]]:
     """For each operator without successors, itself and all operators before it."""
-    found: list[list[int]] = []
-    for last, after in enumerate(graph.successors):
-        if after:
-            continue
-        seen, todo = {last}, [last]
-        while todo:
-            for before in graph.predecessors[todo.pop()]:
-                if before not in seen:
-                    seen.add(before)
-                    todo.append(before)
-        found.append(sorted(seen))
-    return found
+    return [sorted({last, *ancestors(graph, last)}) for last, after in enumerate(graph.successors) if not after]
+
+
+def ancestors(graph: OperatorGraph, operator: int) -> set[int]:
+    """All operators before this one."""
+    seen: set[int] = set()
+    todo = [operator]
+    while todo:
+        new = set(graph.predecessors[todo.pop()]) - seen
+        seen |= new
+        todo += new
+    return seen

@@ -84,12 +84,3 @@ def before_each(graph: OperatorGraph, lengths: IntArray, first: IntArray | None 
         for before in graph.predecessors[operator]:
             above[operator] = max(above[operator], above[before] + each[before], alone[before])
     return np.array(above, dtype=np.int64)
-
-
-def ancestors_of_each(graph: OperatorGraph) -> list[frozenset[int]]:
-    """For each operator those that are before it."""
-    found: list[frozenset[int]] = [frozenset()] * len(graph.operators)
-    for operator in graph.topological:
-        before = graph.predecessors[operator]
-        found[operator] = frozenset(before).union(*(found[other] for other in before))
-    return found

@@ -127,6 +127,21 @@ class LayerShape:
         )
 
     @property
+    def state_biases(self) -> bool:
+        """Whether the products of queries, keys and values have biases."""
+        return self.bias or self.qkv_bias
+
+    @property
+    def output_bias(self) -> bool:
+        """Whether attention's last product has a bias."""
+        return self.bias or self.out_bias
+
+    @property
+    def ffn_biases(self) -> bool:
+        """Whether the products of the feed-forward part have biases."""
+        return self.bias or self.ffn_bias
+
+    @property
     def rms(self) -> bool:
         """Whether norms scale and do no more."""
         return self.vectors == 1 and not self.centred
@@ -155,16 +170,16 @@ class LayerShape:
         """Elements that tensor parallelism shares out: matrices, the biases of those split by output, and norms'
         weights for all heads.
         """
-        biases = self.queries + 2 * self.keys if self.bias or self.qkv_bias else 0
-        biases += self.experts * self.branches * self.ffn if self.bias or self.ffn_bias else 0
+        biases = self.queries + 2 * self.keys if self.state_biases else 0
+        biases += self.experts * self.branches * self.ffn if self.ffn_biases else 0
         of_heads = self.queries + self.keys if self.wide_head_norm else 0
         return sum(product.weights for product in self.products if product.split) + biases + of_heads
 
     @property
     def whole_weights(self) -> int:
         """Elements that every device holds: norms, the router, biases of the products split by input."""
-        biases = self.hidden if self.bias or self.out_bias else 0
-        biases += self.experts * self.hidden if self.bias or self.ffn_bias else 0
+        biases = self.hidden if self.output_bias else 0
+        biases += self.experts * self.hidden if self.ffn_biases else 0
         router = sum(product.weights for product in self.products if not product.split)
         of_heads = 2 * self.head if self.head_norm and not self.wide_head_norm else 0
         return self.norms * self.vectors * self.hidden + of_heads + biases + router

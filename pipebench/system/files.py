@@ -75,13 +75,21 @@ def discard(descriptor: int) -> None:
 
 
 @contextmanager
-def printing_nothing() -> Iterator[None]:
-    """What compiled code writes to standard output inside goes nowhere; it has to empty its buffer itself."""
+def printing_nothing(*streams: int) -> Iterator[None]:
+    """What is written inside to standard output (1) or errors (2) goes nowhere.
+
+    Compiled code has to empty its buffer itself.
+    """
     sys.stdout.flush()
-    kept = os.dup(1)
-    discard(1)
+    sys.stderr.flush()
+    kept = [os.dup(stream) for stream in streams]
+    for stream in streams:
+        discard(stream)
     try:
         yield
     finally:
-        os.dup2(kept, 1)
-        os.close(kept)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        for stream, was in zip(streams, kept, strict=True):
+            os.dup2(was, stream)
+            os.close(was)

@@ -196,10 +196,10 @@ class LayerKernels:
     def _bias_gradients(self) -> list[float]:
         """Sums over the tokens, one of each product that has a bias."""
         shape, stream = self.shape, self.speeds.stream_s
-        made = [stream(shape.branches * self._inner)] if shape.bias or shape.ffn_bias else []
-        if shape.bias or shape.qkv_bias:
+        made = [stream(shape.branches * self._inner)] if shape.ffn_biases else []
+        if shape.state_biases:
             made.append(stream(self._queries + 2 * self.element_bytes * self._activations.keys))
-        return made + [stream(self._whole)] * (2 * shape.bias or shape.out_bias + shape.ffn_bias)
+        return made + [stream(self._whole)] * (shape.output_bias + shape.ffn_biases)
 
     def _products(self, part: str) -> list[float]:
         return [seconds for each in self.shape.products for seconds in self._product(each, part)]

@@ -69,7 +69,7 @@ def _highspy() -> Any:
     import highspy
 
     solvers: Any = highspy
-    with printing_nothing():
+    with printing_nothing(1):
         solvers.Highs()
     return solvers
 

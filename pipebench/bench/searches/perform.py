@@ -3,7 +3,6 @@
 import gc
 import math
 import os
-import sys
 import time
 import traceback
 from dataclasses import replace as replace_load
@@ -43,6 +42,7 @@ from pipebench.hooks.descriptors import Planner
 from pipebench.hooks.discovery import cause, first_line
 from pipebench.hooks.manager import Host
 from pipebench.hooks.syntax import parse_reference
+from pipebench.system.files import printing_nothing
 from pipebench.system.removal import remove_folder
 
 _SEARCHERS, _REQUESTS = msgspec.msgpack.Decoder(Searcher), msgspec.msgpack.Decoder(SearchRequest)
@@ -140,25 +140,16 @@ def kernels_errand(host: Host, given: bytes, channel: Channel) -> None:
 
 def _play(services: HostServices, planner: Ready, searcher: Searcher, compilation: CompilationWatch) -> None:
     """Search on toy problems; what comes of it, and what is printed, does not matter."""
-    nothing, streams = os.open(os.devnull, os.O_WRONLY), (1, 2)
-    kept = [os.dup(stream) for stream in streams]
-    for stream in streams:
-        os.dup2(nothing, stream)
-    for problem in toys(searcher.regime):
-        toy = SearchRequest(problem=problem)
-        try:
-            with toy_alarm(compilation):
-                report = perform(services, planner, searcher.scheduler, toy, quiet=True)
-        except BaseException:  # the alarm, or an interrupt of the planner's own making
-            break
-        if report.status == "timeout":
-            break
-    sys.stdout.flush()
-    sys.stderr.flush()
-    for stream, was in zip(streams, kept, strict=True):
-        os.dup2(was, stream)
-    for descriptor in (nothing, *kept):
-        os.close(descriptor)
+    with printing_nothing(1, 2):
+        for problem in toys(searcher.regime):
+            toy = SearchRequest(problem=problem)
+            try:
+                with toy_alarm(compilation):
+                    report = perform(services, planner, searcher.scheduler, toy, quiet=True)
+            except BaseException:  # the alarm, or an interrupt of the planner's own making
+                break
+            if report.status == "timeout":
+                break
 
 
 def _empty(folder: str) -> None:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from itertools import groupby
 
-from pipebench.costs.transformer import EMBEDDING, HEAD, LAYER, NORM, POSITIONS, LayerShape, layer_shape
+from pipebench.costs.transformer import EMBEDDING, HEAD, LAYER, NORM, POSITIONS, layer_shape
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.graph import Operator, OperatorGraph
 from pipebench.domain.problem import Regime
@@ -228,7 +228,7 @@ def _model(graph: OperatorGraph, layers: int, tied: bool) -> list[str]:
         lines.append("--normalization RMSNorm")
     if shape.head_norm:
         lines.append("--qk-layernorm")
-    if not any(_biases(shape)[1:]):
+    if not (shape.output_bias or shape.ffn_biases):
         lines.append("--disable-bias-linear")
         lines += ["--add-qkv-bias"] if shape.qkv_bias else []
     lines += _positions(graph, layer)
@@ -239,11 +239,6 @@ def _model(graph: OperatorGraph, layers: int, tied: bool) -> list[str]:
 
 def _first(graph: OperatorGraph, kind: str) -> Operator:
     return next(operator for operator in graph.operators if operator.kind == kind)
-
-
-def _biases(shape: LayerShape) -> tuple[bool, bool, bool]:
-    """Whether queries, keys and values, attention's last product, and the feed-forward part have biases."""
-    return shape.bias or shape.qkv_bias, shape.bias or shape.out_bias, shape.bias or shape.ffn_bias
 
 
 def _positions(graph: OperatorGraph, layer: Operator) -> list[str]:
@@ -267,7 +262,7 @@ def _unsaid(made: Arrangement) -> list[str]:
     graph, layer = made.graph, _first(made.graph, LAYER)
     shape, said = layer_shape(layer), layer.attributes
     tables, head = _first(graph, EMBEDDING).parameters, _first(graph, HEAD).parameters
-    biases = _biases(shape)
+    biases = shape.state_biases, shape.output_bias, shape.ffn_biases
     unsaid = {
         "bidirectional attention": not shape.causal,
         "attention and feed-forward part read one input": shape.parallel,

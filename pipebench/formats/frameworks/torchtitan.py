@@ -120,7 +120,7 @@ def _own_model(made: Arrangement) -> str:
         shape, said = layer_shape(layer), layer.attributes
     except PipebenchError:
         return ""
-    biases = shape.bias or shape.out_bias or shape.ffn_bias
+    biases = shape.output_bias or shape.ffn_biases
     usual = shape.rms and shape.branches == 2 and shape.norms == 2 and not shape.parallel and not biases
     if usual and not shape.wide_head_norm and not any(said.get(each) for each in ("gelu", "relu", "alibi")):
         return ""
