@@ -115,6 +115,14 @@ def test_the_gap_ends_planners_and_search() -> None:
     assert reasons["uniform"] == reasons["local-search"] == "the gap of 100000.00% was reached before"
 
 
+def test_a_plan_that_leaves_devices_idle_takes_part_only_where_it_may() -> None:
+    two_of_four = workload(Pins(tensor_parallel=1, pipeline=2, data_parallel=1, micro_batch=1))
+    assert best(HOST, two_of_four, timeout_s=30, gap=1000.0).winner.plan is not None
+    with pytest.raises(PipebenchError, match=r"it uses 2 of 4 devices") as refused:
+        best(HOST, two_of_four, timeout_s=30, gap=1000.0, whole=True)
+    assert "--allow-idle" in str(refused.value.hint)
+
+
 def test_with_a_target_the_search_keeps_to_what_it_can_express() -> None:
     target = TARGETS["deepspeed"]
     found = best(HOST, workload(Pins(tensor_parallel=2, pipeline=2)), timeout_s=20, target=target, whole=True)
