@@ -18,8 +18,10 @@ class DeviceFacts(Value, frozen=True, kw_only=True):
 
     process_gib: what a process sees of the memory, 2^30 bytes; None where nobody said.
     cards: what the driver calls it (nvidia-smi -L, torch.cuda.get_device_name).
+    build: the word that tells it from others of its name; empty for the usual one.
     """
 
+    build: str = ""
     memory_gb: float
     process_gib: float | None = None
     cards: tuple[str, ...] = ()

@@ -30,7 +30,7 @@ from pipebench_analytic.alternatives import (
     split_of,
     tensor_parallel_alternative,
 )
-from pipebench_analytic.kernels.speeds import kernel_speeds
+from pipebench_analytic.kernels.speeds import measured_on
 from pipebench_analytic.kernels.tables import own_speeds
 from pipebench_analytic.kinds import KINDS, SAVED_BYTES_DEFINITION, SavedBytes, kind_of, saved_bytes
 from pipebench_analytic.language import DEFINITION as LANGUAGE
@@ -231,7 +231,7 @@ def _priced_as(request: ProfileRequest, own: str) -> tuple[str, ...]:
     """The framework whose kernels and launches are priced, and where they were measured. own: a user's table."""
     if request.framework is None:
         return ()
-    known = [each.name for each in request.devices if kernel_speeds(each.name) is not None]
+    known = [words for each in request.devices if (words := measured_on(each.name))]
     if own:
         return (f"priced as {request.framework.name} runs it; kernels of {own}",)
     whose = f"kernels measured on {', '.join(known)}" if known else "no kernels measured on the device: peak rates"

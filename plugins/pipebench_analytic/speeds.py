@@ -22,7 +22,7 @@ from pipebench_analytic.kernels.speeds import KernelPrecision, KernelSpeeds, ker
 
 ROOFLINE_SHARE, ROWS_HALF, PRODUCT_S = 0.75, 128.0, 3e-6
 """Where no table has the device: share of the peak rate with endless rows, rows of half of it, the start."""
-HOPPER, FLASH_2_SHARE = ("H100", "H200"), 0.35
+HOPPER, FLASH_2_SHARE = ("H100", "H200", "H800", "H20-"), 0.35
 """Devices whose instructions FlashAttention-2 does not use, and the share of their peak rate that it reaches (Shah
 et al. 2024, FlashAttention-3, section 1)."""
 NETWORK_SHARE = 0.95

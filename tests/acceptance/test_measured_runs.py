@@ -62,12 +62,12 @@ def test_choices_among_layouts(runs: list[Run]) -> None:
 
 
 def test_torchtitan(runs: list[Run]) -> None:
-    """FSDP and selective checkpoints on a device of 500 W without a table: 29.4 % too fast. Memory is
+    """FSDP and selective checkpoints on a device of 500 W without a table: 24.9 % too fast. Memory is
     within 8 % but for the run of eight stages, whose micro-batch nobody knows.
     """
     made = accuracy(runs, "torchtitan")
     assert len(errors(made)) == 5
-    assert fmean(errors(made)) < 0.33
+    assert fmean(errors(made)) < 0.27
     known = accuracy([run for run in runs if run.pp == 1], "torchtitan")
     assert known.memory is not None
     assert known.memory.errors.count == 4
@@ -81,6 +81,15 @@ def test_tensor_parallelism_beside_products(runs: list[Run]) -> None:
     made = held_against(HOST, [run for run in runs if run.id.startswith(ids)])
     assert len(errors(made)) == 2
     assert max(errors(made)) < 0.03
+
+
+def test_racks_of_devices_whose_kernels_were_not_measured(runs: list[Run]) -> None:
+    """Llama-3 on GB200 and GB300: 15.5 %, median 9.7 %, with the kernels of a B200; one run says too little."""
+    made = held_against(HOST, [run for run in runs if run.device.startswith(("DGX-GB200", "DGX-GB300"))])
+    assert len(errors(made)) == 13
+    assert fmean(errors(made)) < 0.18
+    assert median(errors(made)) < 0.12
+    assert sum(row.low_s <= row.measured_s <= row.high_s for row in made.rows if row.low_s and row.high_s) >= 12
 
 
 def test_the_zero_bubble_paper(runs: list[Run]) -> None:

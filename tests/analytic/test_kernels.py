@@ -12,7 +12,7 @@ from pipebench.domain.errors import PipebenchError
 from pipebench_analytic.kernels.attention import AttentionTable, fit_attention
 from pipebench_analytic.kernels.collectives import CollectiveTable, fit_collective
 from pipebench_analytic.kernels.gemm import Chip, GemmSurface, GemmTable, fit_gemm
-from pipebench_analytic.kernels.speeds import kernel_speeds, shipped_speeds
+from pipebench_analytic.kernels.speeds import kernel_speeds, measured_on, shipped_speeds
 from pipebench_analytic.kernels.tables import speeds_from_csv
 from pipebench_analytic.kernels.validation import fit_error, held_back
 from tests.shared_data import shared_data
@@ -167,6 +167,39 @@ def test_names_of_an_a100(name: str) -> None:
 @pytest.mark.parametrize("name", ["V100-SXM2-32GB", "A1000", "GH200", "H100-PCIe-80GB", "H100 NVL", "a100h100"])
 def test_names_of_other_devices(name: str) -> None:
     assert kernel_speeds(name) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "chip", "factor"),
+    [
+        ("GB200-186GB", "B200", 10 / 9),
+        ("NVIDIA GB300", "B200", 10 / 9),
+        ("B300-SXM-270GB", "B200", 1.0),
+        ("H800-SXM5-80GB", "H100", 1.0),
+    ],
+)
+def test_kernels_of_a_device_with_a_measured_chip_run_at_its_own_rate(name: str, chip: str, factor: float) -> None:
+    """Products that memory does not bind: as many times as fast as the data sheets say, in 16 and in 8 bits."""
+    speeds = kernel_speeds(name)
+    assert speeds is not None
+    assert measured_on(name) == f"{chip}, the chip of {name}"
+    for precision in ("bf16", "fp8"):
+        ours, measured = speeds.products(precision), shipped_speeds()[chip].products(precision)
+        assert ours is not None
+        assert measured is not None
+        ratio = float(measured.seconds(16384, 16384, 16384)) / float(ours.seconds(16384, 16384, 16384))
+        assert ratio == pytest.approx(factor, rel=0.02)
+        assert float(ours.seconds(1, 8192, 8192)) == pytest.approx(float(measured.seconds(1, 8192, 8192)), rel=0.1)
+    ours_long, long = speeds.fused_attention(), shipped_speeds()[chip].fused_attention()
+    assert ours_long is not None
+    assert long is not None
+    ratio = float(long.seconds(1, 65536, 16, 16, 128)) / float(ours_long.seconds(1, 65536, 16, 16, 128))
+    assert ratio == pytest.approx(factor, rel=0.02)
+
+
+@pytest.mark.parametrize("name", ["A100-SXM4-80GB", "GH200", "H100-PCIe-80GB"])
+def test_where_kernels_were_measured(name: str) -> None:
+    assert measured_on(name) == (name if name.startswith("A100") else "")
 
 
 def test_fp16_runs_as_bf16_and_the_a100_has_no_fp8() -> None:

@@ -39,8 +39,8 @@ def test_list(pipebench: CommandLine, what: str, name: str) -> None:
     ("what", "line"),
     [
         ("profiles", "resnet50          175 operators, micro-batches 1, 2, 4, 8, V100-SXM2-16GB"),
-        ("clusters", "summit    node of 4: 50 GB/s; network: 12.5 GB/s (12.5 shared by a node)"),
-        ("clusters", "flat      network: 12.5 GB/s"),
+        ("clusters", "summit       node of 4: 50 GB/s; network: 12.5 GB/s (12.5 shared by a node)"),
+        ("clusters", "flat         network: 12.5 GB/s"),
     ],
 )
 def test_what_ships_is_summarised(pipebench: CommandLine, what: str, line: str) -> None:

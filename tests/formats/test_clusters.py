@@ -79,7 +79,10 @@ def test_every_cluster_has_any_size(name: str, devices: int) -> None:
 
 def test_names_and_sources() -> None:
     table = cluster_table()
-    assert cluster_names() == ["dgx-1v", "dgx-a100", "dgx-h100", "dgx-h200", "flat", "madpipe", "rannc", "summit"]
+    assert cluster_names() == [
+        *("dgx-1v", "dgx-a100", "dgx-b200", "dgx-b300", "dgx-h100", "dgx-h200", "flat"),
+        *("gb200-nvl72", "gb300-nvl72", "madpipe", "rannc", "summit"),
+    ]
     assert {source for facts in table.clusters.values() for source in facts.sources} == set(table.sources)
     assert all(facts.summary for facts in table.clusters.values())
 

@@ -37,8 +37,8 @@ from pipebench.domain.workload import WorkloadSpec
 
 USUAL_HEADS = (64, 96, 128)
 """Features of a head."""
-EIGHT_BIT = ("H100", "H200", "B200", "L40S")
-"""Devices of the table that multiply in 8 bits."""
+EIGHT_BIT = ("H100-SXM", "H200", "H800", "B200", "B300", "GB200", "GB300", "L40S")
+"""Devices of the table whose products in 8 bits were measured, or those of a device with the same chip."""
 RECOMPUTE, USUAL_RECOMPUTE, LESS_MEMORY = "recompute", "none", ("selective", "full")
 """The assumption on recomputation: its field, what is usual, and what takes less memory, in this order."""
 MICRO_BATCH = "mbs"

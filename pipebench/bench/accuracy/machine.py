@@ -29,13 +29,16 @@ def cluster_of(run: Run, choices: Choices) -> Cluster:
     if run.gpus > MOST_DEVICES:
         raise NotExpressed(f"more than {MOST_DEVICES} GPUs", f"gpus is {run.gpus}")
     base = _base_cluster(device)
-    whole = load_cluster(base, max(run.gpus, USUAL_NODE + 1))
+    usual = max(
+        (level.group for level in cluster_table().clusters[base].levels if level.group), default=USUAL_NODE
+    )
+    whole = load_cluster(base, max(run.gpus, usual + 1))
     *inner, network = whole.levels
     own = cluster_table().clusters[base].device or ""
     if _family(own) != _family(device.name):
         peers = device_table().devices[device.name].nvlink_gb_s
         inner = [replace(level, bandwidth_bytes_s=peers * 1e9) for level in inner] if peers else inner
-    node = node_gpus(run, choices)
+    node = _node_gpus(run, usual, choices)
     if node != inner[-1].group:
         inner = [replace(inner[-1], group=node)]
     levels = [level for level in inner if level.group < run.gpus]
@@ -57,7 +60,7 @@ def device_of(run: Run, choices: Choices) -> DeviceType:
     said = run.device.removeprefix("DGX-")
     if said in device_names():
         return load_device(said)
-    family = [name for name in device_names() if _family(name) == _family(said)]
+    family = _of_build(said, [name for name in device_names() if _family(name) == _family(said)])
     if not family:
         raise NotExpressed(f"no figures for the device {_family(said)}", nearest(said, device_names()))
     memory = _MEMORY.search(said)
@@ -74,14 +77,20 @@ def memory_bytes(run: Run, device: DeviceType) -> int:
     return process_memory_bytes(replace(device, memory_bytes=int(memory[1]) * 10**9) if memory else device)
 
 
-def node_gpus(run: Run, choices: Choices) -> int:
-    """GPUs of a node."""
+def _node_gpus(run: Run, usual: int, choices: Choices) -> int:
+    """GPUs of a node, or of a rack whose devices are joined like those of a node. usual: of the device's cluster.
+
+    A job takes equal parts of its racks: of 72 devices often 64.
+    """
     found = NODE.match(run.nodes_gpus)
     if found is not None:
         return max(1, int(found[1]))
-    if run.gpus <= USUAL_NODE:
-        return USUAL_NODE
-    return int(choices.take("GPUs of a node", USUAL_NODE))
+    if run.gpus <= usual:
+        return usual
+    if usual <= USUAL_NODE:
+        return int(choices.take("GPUs of a node", usual))
+    even = next(size for size in range(usual, 0, -1) if run.gpus % size == 0)
+    return int(choices.take("GPUs of a rack", even, [usual] if even < usual else []))
 
 
 def _network(run: Run, usual: LinkLevel, node: int, base: str, choices: Choices) -> LinkLevel:
@@ -103,12 +112,19 @@ def _network(run: Run, usual: LinkLevel, node: int, base: str, choices: Choices)
 
 
 def _base_cluster(device: DeviceType) -> str:
-    known = cluster_table().clusters
+    known, family = cluster_table().clusters, _family(device.name)
     for name in sorted(known):
-        if name.startswith("dgx") and _family(known[name].device or "") == _family(device.name):
+        if name.startswith(("dgx", family.lower())) and _family(known[name].device or "") == family:
             return name
     return LATEST_NODES
 
 
+def _of_build(said: str, names: list[str]) -> list[str]:
+    """Those of the build that is said, else the usual ones."""
+    builds = {name: device_table().devices[name].build.upper() for name in names}
+    named = [name for name in names if builds[name] and builds[name] in said.upper()]
+    return named or [name for name in names if not builds[name]]
+
+
 def _family(name: str) -> str:
-    return name.partition("-")[0].upper()
+    return re.split(r"[-\s]", name, maxsplit=1)[0].upper()

@@ -6,6 +6,7 @@ from importlib.resources import files
 from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from pipebench.domain.value import Value
 from pipebench_analytic.kernels.attention import AttentionSurface, modelled_attention
@@ -13,6 +14,14 @@ from pipebench_analytic.kernels.collectives import CollectiveCurves
 from pipebench_analytic.kernels.gemm import GemmSurface
 
 KernelPrecision = Literal["bf16", "fp16", "fp8"]
+SAME_CHIP = {
+    "GB200": ("B200", 2500 / 2250),
+    "B300": ("B200", 1.0),
+    "GB300": ("B200", 2500 / 2250),
+    "H800": ("H100", 1.0),
+}
+"""Devices whose kernels were not measured: the measured one that has their chip, and how many times its rate in 16
+bits their data sheets say."""
 OTHER_BUILDS = frozenset({"pcie", "nvl", "mig"})
 """Words of a name for a build that has another clock, other memory or other links than the measured one."""
 
@@ -77,6 +86,14 @@ class KernelSpeeds(Value, frozen=True, kw_only=True):
         found = self.gemm.get("bf16" if precision == "fp16" else precision)
         return None if found is None else found.surface
 
+    def faster(self, factor: float) -> "KernelSpeeds":
+        """The same with so many times the rate of products. Modelled attention follows, a measured one stays."""
+        gemm = {
+            precision: replace(fitted, surface=fitted.surface.faster(factor))
+            for precision, fitted in self.gemm.items()
+        }
+        return self if factor == 1 else replace(self, gemm=gemm)
+
     def fused_attention(self) -> AttentionSurface | None:
         """Forward of fused attention in 16 bits: fitted, or modelled from the device's products. None: neither.
 
@@ -90,7 +107,7 @@ class KernelSpeeds(Value, frozen=True, kw_only=True):
             return None
         rates = products.sustained_flops_s / base.sustained_flops_s
         made = modelled_attention(like.attention.surface, rates, products.weight_bytes_s / base.weight_bytes_s)
-        return msgspec.structs.replace(made, multiprocessors=products.multiprocessors)
+        return replace(made, multiprocessors=products.multiprocessors)
 
 
 class _ShippedFile(Value, frozen=True, kw_only=True):
@@ -108,10 +125,26 @@ def shipped_speeds() -> dict[str, KernelSpeeds]:
 def kernel_speeds(device_type: str) -> KernelSpeeds | None:
     """The speeds of a device type by its name, such as A100-SXM4-80GB or a100-80gb; None: not measured.
 
+    Those of a device that was not measured, but has the chip of a measured one, are that one's, at its own rate.
     PCIe and NVL builds of the same name are other devices. L40S has no other build.
     """
-    words = set(re.split(r"[^a-z0-9]+", device_type.lower()))
-    known = [name for name in shipped_speeds() if name.lower() in words]
-    if len(known) != 1 or (words & OTHER_BUILDS and known != ["L40S"]):
+    known = _known(device_type)
+    if known is None:
         return None
-    return shipped_speeds()[known[0]]
+    chip, factor = SAME_CHIP.get(known, (known, 1.0))
+    return shipped_speeds()[chip].faster(factor)
+
+
+def measured_on(device_type: str) -> str:
+    """Where the kernels of a device type were measured, in words; empty: nowhere."""
+    known = _known(device_type)
+    if known in SAME_CHIP:
+        return f"{SAME_CHIP[known][0]}, the chip of {device_type}"
+    return device_type if known else ""
+
+
+def _known(device_type: str) -> str | None:
+    """The word of the name that is a measured device, or one that has its chip."""
+    words = set(re.split(r"[^a-z0-9]+", device_type.lower()))
+    known = [name for name in (*shipped_speeds(), *SAME_CHIP) if name.lower() in words]
+    return known[0] if len(known) == 1 and (known == ["L40S"] or not words & OTHER_BUILDS) else None

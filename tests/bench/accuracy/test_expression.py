@@ -98,6 +98,36 @@ def test_a_device_of_which_several_ship_is_assumed_with_the_others() -> None:
     assert other.cluster.types[0].memory_bytes == 40 * 10**9
 
 
+@pytest.mark.parametrize(
+    ("said", "device"),
+    [
+        ("H100", "H100-SXM5-80GB"),
+        ("DGX-H100", "H100-SXM5-80GB"),
+        ("H100-96GB", "H100-SXM5-80GB"),
+        ("H100-96GB-HBM2e-500W", "H100-SXM5-96GB"),
+        ("H100 PCIe", "H100-PCIe-80GB"),
+        ("DGX-GB200", "GB200-186GB"),
+    ],
+)
+def test_another_build_of_a_device_is_meant_only_where_it_is_said(said: str, device: str) -> None:
+    assert express(run(device=said)).cluster.types[0].name == device
+
+
+@pytest.mark.parametrize(
+    ("gpus", "groups"),
+    [(64, [64]), (72, [72]), (144, [72, 144]), (256, [64, 256]), (2 * 71, [71, 142])],
+)
+def test_a_job_takes_equal_parts_of_its_racks(gpus: int, groups: list[int]) -> None:
+    """Of 72 devices that NVLink joins; a job that needs several racks takes as many of each."""
+    degrees = {"tp": "1", "pp": "1", "dp": "", "gbs": str(gpus), "mbs": "1"}
+    made = express(run(device="DGX-GB200", gpus=str(gpus), nodes_gpus="", **degrees))
+    assert [level.group for level in made.cluster.levels] == groups
+    assert made.cluster.levels[0].bandwidth_bytes_s == 900e9
+    assert len(groups) == 1 or made.cluster.levels[1].shared_bandwidth_bytes_s == groups[0] * 50e9
+    part = next((each for each in made.assumptions if each.field == "GPUs of a rack"), None)
+    assert (part.value if part else None) == (str(groups[0]) if len(groups) > 1 else None)
+
+
 def test_a_well_known_model_has_its_public_sizes() -> None:
     made = express(
         run(model="LLAMA3_8B (Pre-Training)", layers="", hidden="", heads="", vocab="", device="DGX-H100")
