@@ -205,6 +205,7 @@ class Provenance(Value, frozen=True, kw_only=True):
     setting: what a foreign file was made for, where it says so.
     model: the model that the profiler captured, so that it can be built again.
     calibration: of a computed profile whose rates were fitted to measured ones.
+    kernels: where those were measured that a computed profile is made of, if not on its device itself.
     """
 
     profiler: str = ""
@@ -218,6 +219,7 @@ class Provenance(Value, frozen=True, kw_only=True):
     setting: Setting | UnsetType = UNSET
     model: str | UnsetType = UNSET
     calibration: Calibration | UnsetType = UNSET
+    kernels: str | UnsetType = UNSET
 
     @property
     def captured(self) -> str:

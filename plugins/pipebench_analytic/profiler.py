@@ -30,7 +30,7 @@ from pipebench_analytic.alternatives import (
     split_of,
     tensor_parallel_alternative,
 )
-from pipebench_analytic.kernels.speeds import measured_on
+from pipebench_analytic.kernels.speeds import measured_elsewhere
 from pipebench_analytic.kernels.tables import own_speeds
 from pipebench_analytic.kinds import KINDS, SAVED_BYTES_DEFINITION, SavedBytes, kind_of, saved_bytes
 from pipebench_analytic.language import DEFINITION as LANGUAGE
@@ -207,6 +207,7 @@ def _provenance(
     unused = ["calibrate"] if fitted is UNSET else ["efficiency", "r_half", "launch_s"]
     unused += [] if options.kernels else ["multiprocessors"]
     named = [name for name in options.__struct_fields__ if name not in unused]
+    elsewhere = _not_on_it(request) if language and request.framework and not options.kernels else []
     settings = ",".join(f"{name}={said}" for name in named if (said := getattr(options, name)) != "")
     return Provenance(
         profiler=f"analytic[{settings}]",
@@ -224,6 +225,7 @@ def _provenance(
             *(() if fitted is UNSET else _not_measured(kinds, fitted)),
         ),
         calibration=fitted,
+        kernels="; ".join(elsewhere) if elsewhere else UNSET,
     )
 
 
@@ -231,11 +233,15 @@ def _priced_as(request: ProfileRequest, own: str) -> tuple[str, ...]:
     """The framework whose kernels and launches are priced, and where they were measured. own: a user's table."""
     if request.framework is None:
         return ()
-    known = [words for each in request.devices if (words := measured_on(each.name))]
-    if own:
-        return (f"priced as {request.framework.name} runs it; kernels of {own}",)
-    whose = f"kernels measured on {', '.join(known)}" if known else "no kernels measured on the device: peak rates"
+    known = [each.name for each in request.devices if not measured_elsewhere(each.name)]
+    measured = [f"kernels measured on {', '.join(known)}"] if known else []
+    whose = f"kernels of {own}" if own else "; ".join([*measured, *_not_on_it(request)])
     return (f"priced as {request.framework.name} runs it; {whose}",)
+
+
+def _not_on_it(request: ProfileRequest) -> list[str]:
+    """Lines on the devices on which no kernels were measured."""
+    return [line for each in request.devices if (line := measured_elsewhere(each.name))]
 
 
 def _not_measured(kinds: set[str], fitted: Calibration) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from pipebench.domain.errors import PipebenchError
 from pipebench_analytic.kernels.attention import AttentionTable, fit_attention
 from pipebench_analytic.kernels.collectives import CollectiveTable, fit_collective
 from pipebench_analytic.kernels.gemm import Chip, GemmSurface, GemmTable, fit_gemm
-from pipebench_analytic.kernels.speeds import kernel_speeds, measured_on, shipped_speeds
+from pipebench_analytic.kernels.speeds import kernel_speeds, measured_elsewhere, shipped_speeds
 from pipebench_analytic.kernels.tables import speeds_from_csv
 from pipebench_analytic.kernels.validation import fit_error, held_back
 from tests.shared_data import shared_data
@@ -182,7 +182,7 @@ def test_kernels_of_a_device_with_a_measured_chip_run_at_its_own_rate(name: str,
     """Products that memory does not bind: as many times as fast as the data sheets say, in 16 and in 8 bits."""
     speeds = kernel_speeds(name)
     assert speeds is not None
-    assert measured_on(name) == f"{chip}, the chip of {name}"
+    assert measured_elsewhere(name) == f"kernels of {name} are those measured on {chip}"
     for precision in ("bf16", "fp8"):
         ours, measured = speeds.products(precision), shipped_speeds()[chip].products(precision)
         assert ours is not None
@@ -199,7 +199,8 @@ def test_kernels_of_a_device_with_a_measured_chip_run_at_its_own_rate(name: str,
 
 @pytest.mark.parametrize("name", ["A100-SXM4-80GB", "GH200", "H100-PCIe-80GB"])
 def test_where_kernels_were_measured(name: str) -> None:
-    assert measured_on(name) == (name if name.startswith("A100") else "")
+    unknown = f"kernels of {name} are not calibrated: peak rates"
+    assert measured_elsewhere(name) == ("" if name.startswith("A100") else unknown)
 
 
 def test_fp16_runs_as_bf16_and_the_a100_has_no_fp8() -> None:

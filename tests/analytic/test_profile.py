@@ -45,7 +45,7 @@ def test_provenance_names_the_framework_and_the_measured_kernels() -> None:
         )
         said += profile(graph, Context(options=AnalyticOptions(), request=request)).provenance.notes
     assert "priced as megatron runs it; kernels measured on A100-SXM4-80GB" in said
-    assert "priced as megatron runs it; no kernels measured on the device: peak rates" in said
+    assert "priced as megatron runs it; kernels of V100-SXM2-16GB are not calibrated: peak rates" in said
 
 
 @pytest.mark.parametrize("options", [{"attention": "flash"}, {"products": "fp8"}, {"sequence_parallel": "on"}])

@@ -51,7 +51,7 @@ def test_effective_rates_are_those_of_nccl_or_measured() -> None:
 
 
 def test_devices_of_a_rack_have_their_share_of_its_figures() -> None:
-    """NVL72, as the vendor prints it: NVLink of 130 TB/s in both directions, memory of 576 TB/s, half of 360 PFLOPS."""
+    """NVL72 by its vendor: NVLink of 130 TB/s in both directions, memory of 576 TB/s, half of 360 PFLOPS."""
     for name in ("GB200-186GB", "GB300-279GB"):
         ours = device_table().devices[name]
         assert 72 * 2 * (ours.nvlink_gb_s or 0) == pytest.approx(130e3, rel=0.01)
@@ -78,8 +78,8 @@ def test_every_source_is_named() -> None:
 
 
 def test_a_process_sees_what_torch_prints_and_not_what_the_vendor_does() -> None:
-    """A gigabyte of the vendor is 2^30 bytes, less what the driver keeps and, without HBM, what its error correction
-    takes; of a device with another memory all.
+    """A gigabyte of the vendor is 2^30 bytes, less what the driver keeps and, without HBM, what corrects errors;
+    of a device with another memory all.
     """
     for name, facts in device_table().devices.items():
         device = load_device(name)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Hashable
 from typing import TypeVar, cast
 
+from msgspec import UNSET
 from msgspec.structs import replace
 from msgspec.structs import replace as replace_fields
 
@@ -150,6 +151,7 @@ class WorkloadBuilder:
             if tuning is not None:
                 cluster = tuning.cluster_of(cluster)
             profile, label = self._profile_of_model(spec, reference, cluster, tuning), str(reference)
+            notes += () if profile.provenance.kernels is UNSET else (profile.provenance.kernels,)
         else:
             assert spec.profile is not None
             profile = self._profile(parse_reference(spec.profile))

@@ -135,12 +135,12 @@ def kernel_speeds(device_type: str) -> KernelSpeeds | None:
     return shipped_speeds()[chip].faster(factor)
 
 
-def measured_on(device_type: str) -> str:
-    """Where the kernels of a device type were measured, in words; empty: nowhere."""
+def measured_elsewhere(device_type: str) -> str:
+    """Where the kernels of a device type come from, in words; empty: they were measured on it."""
     known = _known(device_type)
-    if known in SAME_CHIP:
-        return f"{SAME_CHIP[known][0]}, the chip of {device_type}"
-    return device_type if known else ""
+    if known is None:
+        return f"kernels of {device_type} are not calibrated: peak rates"
+    return f"kernels of {device_type} are those measured on {SAME_CHIP[known][0]}" if known in SAME_CHIP else ""
 
 
 def _known(device_type: str) -> str | None:
