@@ -253,11 +253,13 @@ def precision_of(run: Run) -> str:
 def _precision(run: Run, cluster: Cluster, choices: Choices) -> tuple[Precision, bool]:
     """Precision of the weights, and whether the products of layers run in 8 bits: weights then have 16."""
     rates = cluster.types[0].peak_flops
+    eight_bit = "bf16" in rates and cluster.types[0].name.startswith(EIGHT_BIT)
     plain = precision_of(run)
     if not plain:
         half = [name for name in ("bf16", "fp16") if name in rates]
-        plain = choices.take("precision", half[0] if half else "fp32", half[1:])
-    if plain == "fp8" and "bf16" in rates and cluster.types[0].name.startswith(EIGHT_BIT):
+        narrow = ["fp8"] if eight_bit else []
+        plain = choices.take("precision", half[0] if half else "fp32", [*half[1:], *narrow])
+    if plain == "fp8" and eight_bit:
         return "bf16", True
     if plain not in _PRECISIONS or plain not in rates:
         if plain in _PRECISIONS or plain in dict(_NARROW).values():

@@ -43,7 +43,9 @@ def cluster_of(run: Run, choices: Choices) -> Cluster:
         inner = [replace(inner[-1], group=node)]
     levels = [level for level in inner if level.group < run.gpus]
     if run.gpus > node:
-        levels.append(_network(run, replace(network, group=run.gpus), node, base, choices))
+        share = (network.shared_bandwidth_bytes_s or 0) * node / usual
+        outer = replace(network, group=run.gpus, shared_bandwidth_bytes_s=share or None)
+        levels.append(_network(run, outer, node, base, choices))
     else:
         levels.append(replace(inner[len(levels)], group=run.gpus))
     return Cluster(

@@ -267,6 +267,21 @@ def test_fully_sharded_runs_share_out_what_their_framework_shares_out(
     assert express(run(**changes)).spec.optimizer_sharding == sharding
 
 
+@pytest.mark.parametrize(
+    ("device", "others"), [("A100", ("fp16",)), ("H100-80GB", ("fp16", "fp8")), ("GB200", ("fp16", "fp8"))]
+)
+def test_a_run_that_says_no_precision_may_have_multiplied_in_eight_bits(
+    device: str, others: tuple[str, ...]
+) -> None:
+    made = express(run(device=device, precision=""))
+    (open_field,) = [each for each in made.assumptions if each.field == "precision"]
+    assert (open_field.value, open_field.alternatives) == ("bf16", others)
+    if "fp8" in others:
+        assert express(run(device=device, precision=""), {"precision": "fp8"}).spec.profiler == (
+            express(run(device=device, precision="FP8")).spec.profiler
+        )
+
+
 def test_how_it_ran_may_follow_the_precision() -> None:
     assert express(run(precision="bf16+compile")).spec.precision == "bf16"
 
