@@ -84,12 +84,12 @@ def test_tensor_parallelism_beside_products(runs: list[Run]) -> None:
 
 
 def test_racks_of_devices_whose_kernels_were_not_measured(runs: list[Run]) -> None:
-    """Llama-3 on GB200 and GB300: 15.5 %, median 9.7 %, with the kernels of a B200; one run says too little."""
+    """Llama-3 on GB200 and GB300: 14.3 %, median 10.1 %, with the kernels of a B200; one run says too little."""
     made = held_against(HOST, [run for run in runs if run.device.startswith(("DGX-GB200", "DGX-GB300"))])
-    assert len(errors(made)) == 13
+    assert len(errors(made)) == 17
     assert fmean(errors(made)) < 0.18
     assert median(errors(made)) < 0.12
-    assert sum(row.low_s <= row.measured_s <= row.high_s for row in made.rows if row.low_s and row.high_s) >= 12
+    assert sum(row.low_s <= row.measured_s <= row.high_s for row in made.rows if row.low_s and row.high_s) >= 16
 
 
 def test_the_zero_bubble_paper(runs: list[Run]) -> None:

@@ -43,6 +43,8 @@ RECOMPUTE, USUAL_RECOMPUTE, LESS_MEMORY = "recompute", "none", ("selective", "fu
 """The assumption on recomputation: its field, what is usual, and what takes less memory, in this order."""
 MICRO_BATCH = "mbs"
 """The assumption on a replica's micro-batch: its field."""
+ENDS = ("embedding", "head")
+"""What Megatron-LM counts as a layer each where layers alone do not go evenly into stages."""
 _PRECISIONS = get_args(Precision)
 _NARROW = (("fp4", "fp4"), ("fp8", "fp8"))
 """Part of a word for a precision, such as MXFP8 or FP8-CS, and the precision that a device has a rate in."""
@@ -102,7 +104,7 @@ def express(
     model, layers = _model(run, setting, vocabulary, choices)
     mini_batch, micro_batch = _batches(run, dp, pp, choices)
     order = order_of(run, pp, layers, choices)
-    if order.stages > layers:
+    if order.stages > layers and order.stages != layers + len(ENDS):
         raise NotExpressed("more stages than layers", f"{order.stages} stages, {layers} layers")
     passes = order.stages * (mini_batch // (micro_batch * dp))
     if passes > MOST_RUN_PASSES:
@@ -281,8 +283,8 @@ def _layers_by_stage(run: Run, layers: int, order: Order, choices: Choices) -> t
         return counts, False
     if layers % stages == 0:
         return (layers // stages,) * stages, False
-    each, rest = divmod(layers + 2, stages)
-    if rest == 0 and each > 1:
+    each, rest = divmod(layers + len(ENDS), stages)
+    if rest == 0:
         choices.take("partition", "first and last stage a layer less")
         return (each - 1, *(each,) * (stages - 2), each - 1), False
     choices.take("partition", "loads of devices as level as can be, larger stages last")

@@ -98,6 +98,16 @@ def test_a_device_of_which_several_ship_is_assumed_with_the_others() -> None:
     assert other.cluster.types[0].memory_bytes == 40 * 10**9
 
 
+def test_embedding_and_head_may_be_stages_of_their_own() -> None:
+    """As Megatron-LM has them where it counts them as layers, and stages are two more than layers."""
+    said = {"schedule": "interleaved-1f1b", "vpp": "8", "partition": ""}
+    made = express(run(layers="14", **said))
+    assert made.layers_by_stage == (0, *(1,) * 14, 0)
+    assert assumed(made)["partition"] == "first and last stage a layer less"
+    with pytest.raises(NotExpressed, match="more stages than layers"):
+        express(run(layers="15", **said))
+
+
 @pytest.mark.parametrize(
     ("said", "device"),
     [
