@@ -86,7 +86,7 @@ def _choice(stage: Stage) -> Choice:
 
 
 def rows_of(random: Random) -> Iterator[tuple[Problem, Plan, Schedule, dict[int, int], int]]:
-    """Plans of the class in random and shipped orders, each with what its devices hold and the ns that it takes."""
+    """Plans of the class in random and shipped orders, each with what its devices hold and the ns it takes."""
     problem = mixed_row_problem(random)
     for _ in range(4):
         plan = mixed_row(random, problem)
