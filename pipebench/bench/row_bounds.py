@@ -22,6 +22,7 @@ from pipebench.domain.schedule import Schedule
 
 SUITE = "pipebench"
 """Who proved a class bound, where no planner did."""
+NO_BOUND = "no proven bound"
 NO_CLASS_BOUND = "no bound over stages in a row"
 Found = TypeVar("Found")
 
@@ -57,17 +58,27 @@ class ProvenBounds:
     """The suite's proven bounds over every plan, computed once for all rows of a problem."""
 
     def __init__(self) -> None:
-        self._known: _Latest[dict[str, Any]] = _Latest()
+        self._known: _Latest[dict[str, Any] | LimitReached] = _Latest()
 
     def fields(self, problem: Problem, split: bool = False) -> dict[str, Any]:
-        """As `bound_fields` gives them; none where they take too long. Raises what it raises."""
+        """As `bound_fields` gives them; none where they take too long (`notices`). Raises what it raises."""
+        found = self._of(problem, split)
+        if isinstance(found, LimitReached):
+            return dict.fromkeys(("bound_s", "bound_kind", "bound_memory_bytes"))
+        return found
 
-        def find() -> dict[str, Any]:
+    def notices(self, problem: Problem, split: bool = False) -> tuple[str, ...]:
+        """Why a row has no proven bound; nothing where it has one."""
+        found = self._of(problem, split)
+        return (f"{NO_BOUND}: {found.message}",) if isinstance(found, LimitReached) else ()
+
+    def _of(self, problem: Problem, split: bool) -> dict[str, Any] | LimitReached:
+        def find() -> dict[str, Any] | LimitReached:
             try:
                 with scoring_limit():
                     return bound_fields(problem, split)
-            except LimitReached:
-                return dict.fromkeys(("bound_s", "bound_kind", "bound_memory_bytes"))
+            except LimitReached as late:
+                return late
 
         return self._known.get(problem, split, find)
 
@@ -76,28 +87,29 @@ class ClassBounds:
     """The suite's own bounds over classes of plans, each computed once for all rows of a problem."""
 
     def __init__(self) -> None:
-        self._known: _Latest[ClassBound | None] = _Latest()
+        self._known: _Latest[ClassBound | LimitReached | None] = _Latest()
 
-    def of(self, problem: Problem, at_least_s: float | None, again: bool) -> ClassBound | None:
-        """The bound; None where there is none, or where it takes too long.
+    def of(self, problem: Problem, at_least_s: float | None, again: bool) -> ClassBound | LimitReached | None:
+        """The bound; None where there is none, `LimitReached` where it takes too long.
 
         at_least_s: the bound over all plans. again: over plans that recompute, too.
         """
 
-        def find() -> ClassBound | None:
+        def find() -> ClassBound | LimitReached | None:
             at_least_ns = 0 if at_least_s is None else round(at_least_s * NS_PER_S)
             try:
                 with time_limit(SCORE_S, "bounding a class of plans", "the row has none"):
                     return class_bound(problem, at_least_ns, again)
-            except LimitReached:
-                return None
+            except LimitReached as late:
+                return late
 
         return self._known.get(problem, again, find)
 
     def fields(self, problem: Problem, plan: Plan, schedule: Schedule, said: Mapping[str, Any]) -> dict[str, Any]:
         """The class bound of a row: the suite's where the plan is of its class and the planner proved no more.
 
-        said: the row's other fields, with what its planner proved. A problem that is too large gives a notice.
+        said: the row's other fields, with what its planner proved. A problem that is too large gives a notice, and
+        so does one whose bound takes too long.
         """
         proven_s = said.get("class_bound_s")
         fields = {} if proven_s is None else {"class_bound_by": said["planner"]}
@@ -107,6 +119,8 @@ class ClassBounds:
             return {**fields, "notices": (*said["notices"], f"{NO_CLASS_BOUND}: {why}")}
         again = recomputes(problem, plan)
         found = self.of(problem, said.get("bound_s"), again)
+        if isinstance(found, LimitReached):
+            return {**fields, "notices": (*said["notices"], f"{NO_CLASS_BOUND}: {found.message}")}
         if found is None or (proven_s is not None and proven_s >= found.value):
             return fields
         return {

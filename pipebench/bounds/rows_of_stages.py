@@ -168,7 +168,9 @@ def _extended(
     up = np.where(sends, messages.up[rank, part.end], 0)
     if row.problem.regime.mode == "async":
         alone, apart = single.pass_ns + down + up, other.pass_ns + down + up
-        return _patterned(row, part, (alone, apart), np.where(linked, down + up, 0), time_ns)
+        # A message that takes no time is on no link: the other one meets nothing there.
+        both_ways = linked & (down > 0) & (up > 0)
+        return _patterned(row, part, (alone, apart), np.where(both_ways, down + up, 0), time_ns)
     behind = single.least(other)
     # One micro-batch between the end of its forward and the start of its backward.
     away = behind.pass_ns + down + up
@@ -192,7 +194,7 @@ def _patterned(
     """The same of a pattern that repeats: whether memory holds the micro-batches that are live at this pace.
 
     away: the least ns between forward and backward where one link leads to the next stage, and elsewhere. sent: ns
-    of that link for a micro-batch.
+    of that link for a micro-batch, 0 where it has messages one way alone.
     """
     period = max(1, time_ns // row.micro_batches)
     alone, elsewhere = away

@@ -17,6 +17,7 @@ from pipebench.bounds.operators import (
     freely_split,
     least,
     least_part,
+    most_parts,
     update_ns,
 )
 from pipebench.bounds.search import bounds_of
@@ -66,7 +67,7 @@ def time_bound(problem: Problem, split: bool = False) -> TimeBound:
     """
     graph = problem.profile.graph
     problem = freely_split(problem) if split else problem
-    parts: dict[TimeKind, int] = {"work": work_ns(problem)}
+    parts: dict[TimeKind, int] = {"work": work_ns(problem, split)}
     parts["operator"], slowest = operator_ns(problem, split)
     where: dict[TimeKind, str] = {"operator": graph.operators[slowest].name}
     if problem.regime.mode == "sync":
@@ -96,7 +97,7 @@ def of_shared(problem: Problem, known: dict[TimeKind, int]) -> dict[TimeKind, in
     return parts if groups is None else {**parts, "groups": groups.claimed_ns}
 
 
-def work_ns(problem: Problem) -> int:
+def work_ns(problem: Problem, split: bool = False) -> int:
     """All device time, shared evenly.
 
     Proof. A stage with d replicas of t devices in each of c pipelines, those of all copies, keeps c d t devices
@@ -106,11 +107,15 @@ def work_ns(problem: Problem) -> int:
     different operators add up: on one device tasks run one after the other, or in pairs, for which `busy_ns`
     allows, and a clone, recomputation and all-reduce only add. Besides, each device that is used runs what every
     stage runs once a mini-batch, C. Hence U <= D used devices that work for T ns offer U T >= sum + U C,
-    T >= sum / D + C, and T is an integer.
+    T >= sum / D + C, and T is an integer. split: parts of an operator take no less than the whole, but what a pair
+    hides is rounded on each device.
     """
 
     def device_ns(rows: Ways, cut: Cut) -> IntArray:
-        return cut.computed * rows.devices * busy_ns(problem, rows, cut)
+        whole = busy_ns(problem, rows, cut)
+        if split and problem.overlap:
+            whole = np.maximum(whole - (most_parts(problem, cut) - 1), 0)
+        return cut.computed * rows.devices * whole
 
     total = int(sum(least(problem, device_ns).tolist()))
     return -(-total // devices_of_a_plan(problem)) + every_stage_ns(problem)

@@ -5,7 +5,7 @@ from itertools import accumulate
 
 from pipebench.algorithms.chains.chain import Chain, build_chain
 from pipebench.algorithms.chains.contiguous import StageRange, least_memory, shortest_period, stage_range
-from pipebench.algorithms.chains.contiguous_plan import both_ways_bound_ns, take_turns
+from pipebench.algorithms.chains.contiguous_plan import both_ways_bound_ns, class_conditions, take_turns
 from pipebench.algorithms.graph_orders import CutRule, Layers, linearise
 from pipebench.algorithms.micro_batches import micro_batch_candidates
 from pipebench.algorithms.planning import memory_limits, whole_stages
@@ -163,7 +163,7 @@ def _scope(task: _Task, memory: int) -> str:
     parts = ["contiguous or one GPU with several stages" if task.non_contiguous else "contiguous"]
     if not task.non_contiguous and task.turns:
         parts = ["contiguous, 1F1B*"]
-    parts += ["stages uninterrupted", "one micro-batch size"]
+    parts += ["stages uninterrupted", "one micro-batch size", *class_conditions(task.problem, task.chains[0])]
     if not task.chains[0].one_level:
         parts.append("consecutive devices")
     if memory < cluster.memory_bytes:

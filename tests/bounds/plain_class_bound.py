@@ -159,7 +159,7 @@ class Plain:
                     if shares or self.count * load <= time_ns:
                         known.append(tails[end, used, True])
                         away = known[-1][0] + sum(wait)
-                        if not self.sync and linked and mode == "half" and not shares:
+                        if not self.sync and linked and mode == "half" and not shares and down and up:
                             away = no_collision(away, sum(wait), max(1, time_ns // self.count))
                         gone.append(away)
                 if not known:

@@ -5,16 +5,20 @@ from random import Random
 import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from pipebench.bounds import memory_bound, time_bound
-from pipebench.check import check_plan
+from pipebench.check import check_plan, check_schedule
 from pipebench.costs.model import CostModel
 from pipebench.domain.errors import InfeasibleProblem
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem
+from pipebench.domain.schedule import FiniteSchedule
+from pipebench.simulation.simulate import simulate
 from tests.bounds.drawn_problems import problems
 from tests.bounds.every_plan import length_ns, memory_bytes, plans
 from tests.builders import cluster, dag_problem
+from tests.check.orders import lane
 from tests.nightly import examples
 
 
@@ -78,3 +82,19 @@ def test_one_operator_cut_in_two_reaches_the_bound_over_splits() -> None:
     stage = Stage(operators=("op0",), devices=(0, 1), tensor_parallel=2, micro_batch=1, sharding=({"n": 2},))
     assert time_bound(problem).ns == 300
     assert length_ns(CostModel(problem), Plan(stages=(stage,))) == 150 == time_bound(problem, split=True).ns
+
+
+def test_pairs_of_a_split_operator_are_rounded_on_each_device() -> None:
+    """8 ns on eight devices are 1 ns each; a pair hides 0.51 ns of 1, which is rounded to all of it."""
+    problem = replace(splitting(dag_problem([8], [8], [], cluster(8), mini_batch=32)), overlap=0.51)
+    graph = problem.profile.graph
+    operators = (replace(graph.operators[0], dims={"n": 8}, axes={}),)
+    problem = replace(problem, profile=replace(problem.profile, graph=replace(graph, operators=operators)))
+    devices = tuple(range(8))
+    stage = Stage(operators=("op0",), devices=devices, tensor_parallel=8, micro_batch=1, sharding=({"n": 8},))
+    pairs = [f"F0.{i + 1} +B0.{i}" for i in range(31)]
+    schedule = FiniteSchedule(lanes=(lane(devices, " ".join(["F0.0", *pairs, "B0.31"])),))
+    plan = Plan(stages=(stage,))
+    assert check_schedule(problem, plan, schedule).status == "valid"
+    assert simulate(problem, plan, schedule).total_ns == 33
+    assert time_bound(problem, split=True).ns <= 33

@@ -1,5 +1,6 @@
 """The bound over stages in a row, against plans of the class in random and shipped orders, memory just enough."""
 
+import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -15,6 +16,7 @@ from pipebench.simulation.metrics import metrics
 from pipebench.simulation.simulate import simulate
 from tests.bounds.class_plans import every_plan, plans, problems, with_memory
 from tests.bounds.plain_class_bound import plain_class_bound
+from tests.builders import cluster, dag_problem, stages_plan
 from tests.nightly import examples
 from tests.plugins.running import services
 from tests.simulation.random_plans import executable_schedules
@@ -110,6 +112,27 @@ def test_no_plan_of_a_tiny_problem_is_below_it(problem: Problem, share: int) -> 
     bound = class_bound(with_memory(problem, memory))
     assert bound is not None
     assert bound.ns <= min(ns for peak, ns in taken if peak <= memory)
+
+
+@pytest.mark.parametrize(("there", "back"), [(3.0, 0.0), (0.0, 3.0)])
+def test_a_message_alone_on_a_link_meets_no_other(there: float, back: float) -> None:
+    """A micro-batch is away for 11 of 10 ns: the message and the gradient back would meet on a link of both.
+
+    It stays for 20 ns, two are live, and no third one fits.
+    """
+    two = cluster(2, memory=43)
+    problem = dag_problem([4, 4], [5, 4], [(0, (1,), 3)], two, saved=[20, 0], mode="async", mini_batch=4)
+    graph = problem.profile.graph
+    tensor = replace(graph.tensors[0], forward_bytes_per_sample=there, gradient_bytes_per_sample=back)
+    profile = replace(problem.profile, graph=replace(graph, tensors=(tensor,)))
+    problem = replace(problem, profile=profile, pins=Pins(data_parallel=1))
+    plan = stages_plan([[0], [1]])
+    schedule = services().schedule("1f1b*", problem, plan)
+    assert check_schedule(problem, plan, schedule).status == "valid"
+    assert metrics(problem, plan, simulate(problem, plan, schedule)).seconds == pytest.approx(40e-9)
+    bound = class_bound(problem)
+    assert bound is not None
+    assert bound.ns == 40
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=SLOW)

@@ -18,7 +18,7 @@ from pipebench.algorithms.chains.contiguous import (
 )
 from pipebench.algorithms.chains.one_f_one_b_star import groups, one_f_one_b_star
 from pipebench.algorithms.graph_orders import CutRule, Layers, crosses_twice, linearise
-from pipebench.algorithms.micro_batches import micro_batch_candidates, micro_batch_notices
+from pipebench.algorithms.micro_batches import divisors, micro_batch_candidates, micro_batch_notices
 from pipebench.algorithms.planning import idle_devices, memory_limits, whole_stages
 from pipebench.costs.messages import level_between
 from pipebench.costs.model import CostModel
@@ -234,6 +234,27 @@ def contiguous_plan(
     )
 
 
+def class_conditions(problem: Problem, chain: Chain) -> list[str]:
+    """Which plans a search of this chain leaves out, as conditions of its scope: each of them may be faster."""
+    pins, graph, layers = problem.pins, problem.profile.graph, chain.layers
+    said = ["one device a stage"]
+    if pins.recompute is None:
+        said.append("nothing recomputed")
+    ways = (way for each in problem.profile.on(problem.cluster.devices[0]).operators for way in each.alternatives)
+    if any(way.tensor_parallel == 1 and not way.recompute for way in ways):
+        said.append("no alternatives")
+    free = pins.micro_batch is None and pins.micro_batch_size is None
+    if free and len(micro_batch_candidates(problem)) < len(divisors(problem.mini_batch, problem.mini_batch)):
+        said.append("profiled micro-batch sizes")
+    if len(layers) < len(graph.operators):
+        said.append("cuts of single tensors")
+    if not all(layers.crossing):
+        said.append("stages one after the other")
+    if layers.relay:
+        said.append("tensors passed on from stage to stage")
+    return said
+
+
 def contiguous_result(model: CostModel, found: Sweep, notices: tuple[str, ...] = ()) -> PlanResult:
     """The plan, its schedule, what it claims and what was proven of it, in seconds for one mini-batch.
 
@@ -245,6 +266,7 @@ def contiguous_result(model: CostModel, found: Sweep, notices: tuple[str, ...] =
     cluster = model.problem.cluster
     scope = "contiguous, one micro-batch size, "
     scope += "1F1B*" if cluster.link_mode == "half" else "any periodic order"
+    scope = ", ".join((scope, *class_conditions(model.problem, found.chain)))
     if not found.chain.one_level:
         scope += ", consecutive devices"
     if found.memory < cluster.memory_bytes:

@@ -387,9 +387,11 @@ def _scored_outcome(
     searches: Searches,
 ) -> Outcome:
     plan, schedule, verdict = ordered.plan, ordered.schedule, ordered.verdict
+    split = splits_operators(plan)
     said = *ordered.notes, *proportional_notices(problem, plan), *flush_notes(problem, ordered, trial.scheduler)
-    common = {**common, **ordered.fields(), "notices": (*common["notices"], *said)}
-    if splits_operators(plan):
+    unproven = searches.proven_bounds.notices(problem, split)
+    common = {**common, **ordered.fields(), "notices": (*common["notices"], *said, *unproven)}
+    if split:
         common = {**common, **searches.proven_bounds.fields(problem, split=True)}
     common = {**common, **verdict_fields(verdict)}
     if verdict.status == "invalid":

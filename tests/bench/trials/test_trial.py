@@ -1,13 +1,14 @@
 """Whatever a planner does, its trial ends in one row with a status from the closed list."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from msgspec.structs import replace
 
 from pipebench.algorithms.micro_batches import micro_batch_notices
 from pipebench.bench.components import ready_planner
+from pipebench.bench.machine.time_limits import LimitReached
 from pipebench.bench.ordering.choice import OrderFailure
 from pipebench.bench.row_bounds import SUITE
 from pipebench.bench.trials import trial as trial_module
@@ -249,6 +250,18 @@ def test_a_row_has_the_bound_over_the_class_of_its_plan() -> None:
     assert (row.class_bound_s, row.class_bound_scope, row.class_bound_kind) == (row.simulated_s, "mine", None)
     assert row.class_bound_by == row.planner
     assert row.class_bound_recomputes is None
+
+
+def test_bounds_that_take_too_long_are_left_out_and_the_row_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow(*_: Any) -> NoReturn:
+        raise LimitReached("bounding took more than 300 s")
+
+    monkeypatch.setattr("pipebench.bench.row_bounds.time_bound", slow)
+    monkeypatch.setattr("pipebench.bench.row_bounds.class_bound", slow)
+    row = outcome(lambda problem, context: TWO_STAGES).row
+    assert (row.status, row.bound_s, row.gap, row.class_bound_s) == ("ok", None, None, None)
+    assert "no proven bound: bounding took more than 300 s" in row.notices
+    assert "no bound over stages in a row: bounding took more than 300 s" in row.notices
 
 
 def test_trials_of_one_problem_have_their_bounds_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
