@@ -80,6 +80,8 @@ def torchtitan_run(text: str, source: str, device: str) -> Run:
     notes = ["median throughput of the steps of a torchtitan log"]
     if pp == 1 and config.flag("training", "disable_cuda_graphs") is False:
         notes.append("with CUDA graphs, which hide the host's launches that are priced")
+    if chunks := _size(config.section("loss"), "num_chunks"):
+        notes.append(f"the loss in {chunks} chunks, priced in one")
     return Run(
         id=source[-MOST_LETTERS:],
         model=config.model(),

@@ -92,6 +92,7 @@ def text(made: Arrangement, csv: str) -> str:
         ")\n"
         f"activation_checkpoint = {_CHECKPOINTS[made.recompute]}\n"
         f"{_compilation(made)}"
+        f"{_loss(made)}"
         f"{_training(made)}{_own_model(made)}"
         + "".join(f"# {line}\n" for line in [*_other_words(made), *torchtitan_launch(made).lines()])
     )
@@ -188,6 +189,19 @@ def _compilation(made: Arrangement) -> str:
         return "# compile: none\n"
     overlap = "enable_async_tensor_parallel=True, " if made.tensor_overlap else ""
     return f'compile = CompileConfig(enable=True, {overlap}components=["model"])\n' if framework or overlap else ""
+
+
+def _loss(made: Arrangement) -> str:
+    """Of whole logits, as prices count it. torchtitan's own configurations have a ChunkedLossWrapper, which runs
+    the head in chunks of tokens and its backward in the same call: less memory, and other tasks.
+    """
+    entries = [op.dims["entries"] for op in made.graph.operators if op.kind == EMBEDDING and "entries" in op.dims]
+    if _priced_as(made) is None or not entries:
+        return ""
+    return (
+        f"loss = CrossEntropyLoss.Config(global_vocab_size={entries[0]})"
+        "  # priced so; ChunkedLossWrapper takes less memory\n"
+    )
 
 
 def _refuse(made: Arrangement) -> None:

@@ -479,10 +479,14 @@ def test_what_torchtitan_ran_in(read) -> None:  # type: ignore[no-untyped-def]
         express(narrow)
 
 
-def test_a_run_with_cuda_graphs_says_so(read) -> None:  # type: ignore[no-untyped-def]
+def test_a_run_says_what_is_priced_otherwise(read) -> None:  # type: ignore[no-untyped-def]
     alone = {"parallelism": TITAN_2026["parallelism"] | {"pipeline_parallel_degree": 1}}
     training = {"training": TITAN_2026["training"] | {"disable_cuda_graphs": False}}
     assert "CUDA graphs" not in read(torchtitan(config=TITAN_2026 | alone)).how_read
+    chunks = {"loss": {"num_chunks": 8, "loss_fn": {"global_vocab_size": 50304}}}
+    whole = {"loss": {"global_vocab_size": 50304}}
+    assert "the loss in 8 chunks" in read(torchtitan(config=TITAN_2026 | chunks)).how_read
+    assert "chunk" not in read(torchtitan(config=TITAN_2026 | whole)).how_read
     assert "with CUDA graphs" in read(torchtitan(config=TITAN_2026 | alone | training)).how_read
 
 

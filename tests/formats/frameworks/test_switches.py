@@ -269,6 +269,17 @@ def test_torchtitan_is_told_to_leave_cuda_graphs(stages: int, framework: str, of
     assert ("# CUDA graphs, usual there" in text) == (off and stages == 1)
 
 
+@pytest.mark.parametrize(("framework", "said"), [("torchtitan", True), ("torchtitan-eager", True), ("", False)])
+def test_torchtitan_is_told_of_the_loss_that_is_priced(framework: str, said: bool) -> None:
+    """Its own configurations run head and loss in chunks, and the head's backward inside the loss."""
+    pins = Pins(tensor_parallel=1, pipeline=2, data_parallel=1, virtual_stages=1, micro_batch=1)
+    made = problem(devices=2, mini_batch=8, pins=pins, **TINY)
+    made = priced_by(made, framework) if framework else made
+    text = TARGETS["torchtitan"].write(arrange(made, planned(made)), "order.csv")
+    ast.parse(text)
+    assert ("loss = CrossEntropyLoss.Config(global_vocab_size=20000)" in text) == said
+
+
 @pytest.mark.parametrize(
     ("precision", "gradients", "said"),
     [
