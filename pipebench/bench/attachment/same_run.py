@@ -45,7 +45,8 @@ def require_same_run(run: Run, problem: Problem, plan: Plan) -> None:
     if other:
         raise PipebenchError(
             f"{run.source}: the log of another run: {'; '.join(other)}",
-            "attach it to a row of its own layout: --tp, --pp, --dp, --micro-batch-size and --recompute pin one",
+            "attach it to a row of its own layout: --tp, --pp, --dp, --micro-batch-size and --recompute pin one, "
+            "compare --plans takes its cut",
         )
 
 

@@ -25,12 +25,16 @@ MOST_VALUE_LETTERS = 10_000
 _ITERATION = re.compile(
     r"\biteration +(\d{1,12})/ *\d{1,12} \|.{0,400}?elapsed time per iteration \(ms\): ([0-9.]{1,20})"
 )
+_PADDED = re.compile(r"> padded vocab \(size: \d{1,10}\) with \d{1,10} dummy tokens \(new size: (\d{1,10})\)")
+"""Printed by the tokenizer, which is built after the dump: there the padded vocabulary is None."""
 _DEEPSPEED = "deepspeed"
 _OFF = ("None", "False", "0")
 _OTHER_MODELS = {
     "num_experts": "mixture-of-experts",
     "multi_latent_attention": "latent-attention",
     "mtp_num_layers": "multi-token-prediction",
+    "hybrid_layer_pattern": "hybrid-layers",
+    "hybrid_override_pattern": "hybrid-layers",
 }
 """Arguments that make a model neither a GPT nor a Llama, and what it then is."""
 _OWN_FSDP, _WHOLE = ("use_custom_fsdp", "use_megatron_fsdp"), "optim_grads_params"
@@ -63,7 +67,7 @@ def megatron_run(text: str, source: str, device: str) -> Run:
         hidden=hidden,
         heads=heads,
         seq=arguments.count("seq_length"),
-        vocab=arguments.count("padded_vocab_size"),
+        vocab=_vocabulary(arguments, text),
         gpus=arguments.count("world_size"),
         device=device,
         tp=arguments.count("tensor_model_parallel_size", 1),
@@ -85,6 +89,23 @@ def megatron_run(text: str, source: str, device: str) -> Run:
         ffn=arguments.count("ffn_hidden_size", 4 * hidden),
         kv_heads=arguments.count("num_query_groups") if arguments.flag("group_query_attention") else heads,
     )
+
+
+def _vocabulary(arguments: "_Arguments", text: str) -> int | None:
+    """Entries of the table, padded: by the dump, by the line of the tokenizer, else by the entries before padding.
+
+    None where the log says none of them: which one a file of a tokenizer has is not in it.
+    """
+    name, divisor = "padded_vocab_size", "make_vocab_size_divisible_by"
+    if arguments.text(name, "None") != "None":
+        return arguments.count(name)
+    line = _PADDED.search(text)
+    if line is not None and 0 < int(line[1]) <= MOST_COUNT:
+        return int(line[1])
+    if arguments.text("vocab_size", "None") == "None":
+        return None
+    unit = arguments.count(divisor, 128) * arguments.count("tensor_model_parallel_size", 1)
+    return -(-arguments.count("vocab_size") // unit) * unit
 
 
 def _model(arguments: "_Arguments", hidden: int, heads: int) -> str:

@@ -21,6 +21,8 @@ from pipebench.formats.typed_text import table_text
 TRACE_WARM_UP = 1
 """Iterations of a trace that are dropped at the start."""
 LOGS = ((is_megatron_log, megatron_run), (is_torchtitan_log, torchtitan_run))
+DEEPSPEED_LINES = (b"iter time (s): ", b"RunningAvgSamplesPerSec=")
+"""Of its pipeline engine and of its timer. They say times, and no line says the model or the degrees."""
 
 
 def measured_runs(names: Sequence[str], device: str | None) -> tuple[Run, ...]:
@@ -111,11 +113,16 @@ def with_traces(runs: Sequence[Run], given: Sequence[str]) -> tuple[tuple[Run, .
 def log_run(data: bytes, name: str, device: str | None) -> Run | None:
     """The run of a log; None where the file is none. device: that it ran on.
 
-    Raises PipebenchError as the readers of logs do, and for a log without a device.
+    Raises PipebenchError as the readers of logs do, for a log without a device, and for one of DeepSpeed.
     """
     for is_log, read in LOGS:
         if is_log(data):
             if device is None:
                 raise PipebenchError(f"{name}: a log does not say its device", "name it with --device")
             return read(table_text(data, name), name, device)
+    if not data.startswith(b"{") and any(line in data for line in DEEPSPEED_LINES):
+        raise PipebenchError(
+            f"{name}: a log of DeepSpeed, which says times and neither the model nor the degrees",
+            "write its runs into a table (columns: docs/reference/runs.md), or attach traces of torch's profiler",
+        )
     return None

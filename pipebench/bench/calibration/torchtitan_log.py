@@ -3,26 +3,38 @@
 Read are the dump of the configuration (`Running with configs: {…}` as JSON, printed where the job asks for it) and
 the lines of steps (`step: 10  loss: … tps: 5,123  tflops: … mfu: …`), as torchtitan prints them; colours are taken
 off. `tps` is tokens a second and device, so an iteration takes mini-batch times sequence / (tps times devices).
+Each line may carry a prefix, as torchrun's `[rank0]:`, and lines of several ranks may be mixed.
 """
 
 import json
 import re
 import statistics
+from collections.abc import Iterator
 from typing import Any
 
 from pipebench.bench.accuracy.run import Run
-from pipebench.bench.accuracy.sizes import plain_name
+from pipebench.bench.accuracy.sizes import plain_name, public_sizes
 from pipebench.defaults import IN_A_V, INTERLEAVED, ONE_F_ONE_B
 from pipebench.documents.decoding import bounded_json
 from pipebench.documents.printable import one_line
 from pipebench.domain.errors import PipebenchError
-from pipebench.domain.limits import LARGEST_CONFIG_BYTES, MOST_COUNT, MOST_LETTERS, MOST_SECONDS
+from pipebench.domain.limits import LARGEST_CONFIG_BYTES, MOST_COUNT, MOST_LAYERS, MOST_LETTERS, MOST_SECONDS
 
+MOST_PREFIXED = 16
+"""How many times as long a configuration may be with prefixes and with the lines of other ranks."""
 WARM_UP = 1
 """Lines of steps that are dropped at the start; the first holds compilation."""
 _CONFIG = "Running with configs: "
 _COLOUR = re.compile(r"\x1b\[[0-9;]{0,16}m")
+_STARTS, _RANK = "[titan]", re.compile(r"\[[A-Za-z]+\d{1,8}\]:|^ *\d{1,8}: ")
+"""How torchtitan's own part of a line starts, and the ranks that torchrun (`--tee`) and srun (`-l`) put before."""
 _STEP = re.compile(r"(?<!validate )step: +(\d{1,12}) .{0,400}?\btps: ([0-9,]{1,20})")
+_APPLIED = re.compile(r"Applied (\w{1,64}) activation checkpointing to the model")
+_POLICIES = {"FullAC": "full", "SelectiveAC": "selective"}
+_NARROW = re.compile(r"\bmfu: N/A")
+"""In the place of a share of the peak where products are of 8 or 4 bits."""
+_SINGLE = ("1f1b", "gpipe", "pipelineschedulesingle")
+"""Schedules of one stage a device; of all others torchtitan has two, unless the configuration says more."""
 _ACTIVE_MESH = re.compile(r"Building \d+-D device mesh with \[([^\]]{0,200})\], \[([0-9, ]{0,200})\]")
 """Names and degrees of the mesh until 2025: those above 1."""
 _MESH = re.compile(r"Building device mesh with parallelism: ([a-z_]+=\d{1,6}(?:, [a-z_]+=\d{1,6}){0,20})")
@@ -59,9 +71,26 @@ def torchtitan_run(text: str, source: str, device: str) -> Run:
     if not 0 < seconds <= MOST_SECONDS:
         raise PipebenchError(f"{source}: its throughput of {rate:g} tokens a second gives no time of an iteration")
     schedule = config.text("parallelism", "pipeline_parallel_schedule", ONE_F_ONE_B).lower()
+    sizes, public = config.sizes(), public_sizes(config.model())
+    by_stage = _layers_by_stage(config, pp, schedule, sizes.get("layers", public.layers if public else 0))
+    virtual = len(by_stage) // pp
+    known = {"interleaved1f1b": INTERLEAVED, "zbvzerobubble": IN_A_V}.get(schedule, schedule)
+    if config.text("parallelism", "pipeline_parallel_schedule_csv", "") and known != IN_A_V:
+        known = ""  # the order is in that file, not in the log
+    notes = ["median throughput of the steps of a torchtitan log"]
+    if pp == 1 and config.flag("training", "disable_cuda_graphs") is False:
+        notes.append("with CUDA graphs, which hide the host's launches that are priced")
+    if chunks := _size(config.section("loss"), "num_chunks"):
+        notes.append(f"the loss in {chunks} chunks, priced in one")
     return Run(
         id=source[-MOST_LETTERS:],
         model=config.model(),
+        layers=sizes.get("layers"),
+        hidden=sizes.get("hidden"),
+        heads=sizes.get("heads"),
+        kv_heads=sizes.get("kv_heads"),
+        ffn=sizes.get("ffn"),
+        vocab=sizes.get("vocab") or None,
         seq=sequence,
         gpus=gpus,
         device=device,
@@ -72,21 +101,72 @@ def torchtitan_run(text: str, source: str, device: str) -> Run:
         ep=config.degree("ep"),
         mbs=each,
         gbs=samples,
-        schedule={"interleaved1f1b": INTERLEAVED, "zbvzerobubble": IN_A_V}.get(schedule, schedule),
-        recompute=_recompute(config),
-        precision="bf16+compile" if config.compiles_layers() else "bf16",
+        vpp=virtual if virtual > 1 else None,
+        partition="-".join(map(str, by_stage)),
+        schedule=known,
+        recompute=_recompute(config, text),
+        precision=_precision(config, text),
         framework=f"torchtitan, FSDP={shards if shards > 1 else 0}",
         iter_s=seconds,
         source=one_line(source),
-        how_read="median throughput of the steps of a torchtitan log",
+        how_read="; ".join(notes),
     )
 
 
-def _recompute(config: "_Config") -> str:
-    """Selective: of each operator by itself; of every n-th layer no problem of the suite says."""
-    mode = config.text("activation_checkpoint", "mode", "none")
-    by_operator = config.text("activation_checkpoint", "selective_ac_option", "op") == "op"
-    return mode if mode in ("none", "full") or (mode == "selective" and by_operator) else "unknown"
+def _recompute(config: "_Config", text: str) -> str:
+    """Selective: of each operator by itself; of every n-th layer no problem of the suite says.
+
+    Until 2026 the configuration has a mode. Since then it has the fields of a policy; its name is in a line.
+    """
+    section = "activation_checkpoint"
+    said = config.section(section)
+    mode = config.text(section, "mode", "")
+    if mode or not said:
+        by_operator = config.text(section, "selective_ac_option", "op") == "op"
+        known = mode in ("", "none", "full") or (mode == "selective" and by_operator)
+        return (mode or "none") if known else "unknown"
+    shapes = said.get("force_recompute_mm_shapes_by_fqns")
+    applied = _APPLIED.search(text)
+    if applied:
+        policy = _POLICIES.get(applied[1], "unknown")
+    else:
+        policy = "unknown" if "memory_budget" in said else "full" if shapes is None else "selective"
+    usual = not isinstance(shapes, list) or all("router" in str(name) for name in shapes)
+    return policy if policy != "selective" or usual else "unknown"
+
+
+def _precision(config: "_Config", text: str) -> str:
+    """Of the layers' products, and whether they were compiled. Which narrow one it was is not said."""
+    wide = "fp32" if config.text("training", "mixed_precision_param", "") == "float32" else "bf16"
+    wide = "bf16" if config.text("training", "dtype", "") == "bfloat16" else wide
+    found = "narrower-than-bf16" if _NARROW.search(text) else wide
+    return f"{found}+compile" if config.compiles_layers() else found
+
+
+def _layers_by_stage(config: "_Config", pipeline: int, schedule: str, layers: int) -> list[int]:
+    """Layers of each stage, in the order of execution: as the configuration lists modules, else as torchtitan
+    deals them out since 2025 (`_generate_llm_fqn_per_model_part`): embedding and head count as so many layers,
+    what is left over goes to the first stages. Empty where the log does not tell.
+    """
+    section = "parallelism"
+    listed = config.section(section).get("module_fqns_per_model_part")
+    if pipeline > 1 and isinstance(listed, list) and listed and len(listed) % pipeline == 0:
+        parts = [part if isinstance(part, list) else [] for part in listed]
+        return [sum(str(name).startswith("layers.") for name in part) for part in parts]
+    ends = ("pipeline_parallel_first_stage_less_layers", "pipeline_parallel_last_stage_less_layers")
+    if pipeline == 1 or not layers or not all(name in config.section(section) for name in ends):
+        return []
+    first, last = (_size(config.section(section), name) for name in ends)
+    total = layers + first + last
+    most = config.number(section, "pipeline_parallel_layers_per_stage", 0)
+    stages = -(-total // most) if most > 0 else pipeline * (1 if schedule in _SINGLE else 2)
+    if stages > total:
+        return []
+    each, left = divmod(total, stages)
+    found = [each + (stage < left) for stage in range(stages)]
+    found[0] -= first
+    found[-1] -= last
+    return found if stages % pipeline == 0 and min(found) >= 0 else []
 
 
 def _rates(text: str, source: str) -> list[float]:
@@ -117,6 +197,50 @@ def _mesh(text: str) -> dict[str, int] | None:
     return dict(zip(re.findall(r"\w+", active[1]), sizes, strict=False))
 
 
+def _bodies(text: str, start: int) -> Iterator[str]:
+    """What may be the configuration that starts there: as it stands, the lines with that line's prefix, and those
+    with its like, as times in it differ; the rank stays.
+    """
+    begin, first = text.rfind("\n", 0, start) + 1, start + len(_CONFIG)
+    rest = text[first : first + MOST_PREFIXED * LARGEST_CONFIG_BYTES]
+    yield rest[:LARGEST_CONFIG_BYTES]
+    prefix = text[begin:start].partition(_STARTS)[0]
+    if not prefix or prefix == text[begin:start]:
+        return
+    like = "".join(
+        re.escape(part) if _RANK.fullmatch(part) else re.sub(r"\d+", r"\\d{1,12}", re.escape(part))
+        for part in re.split(rf"({_RANK.pattern})", prefix)
+    )
+    for pattern in (re.escape(prefix), like):
+        own = re.compile(pattern)
+        head, *lines = rest.split("\n")
+        kept = [line[match.end() :] for line in lines if (match := own.match(line)) is not None]
+        yield "\n".join([head, *kept])[:LARGEST_CONFIG_BYTES]
+
+
+def _layer_sizes(layer: Any) -> dict[str, int]:
+    """Heads, key and value heads and feed-forward width of a dense gated layer; empty for any other."""
+    attention, gated = _part(layer, "attention"), _part(layer, "feed_forward")
+    ffn, other = (_size(_part(gated, name), "out_features") for name in ("w1", "w3"))
+    heads, width = _size(attention, "n_heads"), _size(attention, "head_dim")
+    own = bool(width) and width * heads != _size(attention, "dim")
+    if not heads or not ffn or ffn != other or own or _part(layer, "moe"):
+        return {}
+    return {"heads": heads, "kv_heads": _size(attention, "n_kv_heads") or heads, "ffn": ffn}
+
+
+def _part(value: Any, name: str) -> dict[str, Any]:
+    """A dict inside another; empty where it is none."""
+    found = value.get(name) if isinstance(value, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _size(part: dict[str, Any], name: str) -> int:
+    """A whole number from 1; 0 for anything else."""
+    found = part.get(name)
+    return found if isinstance(found, int) and not isinstance(found, bool) and 0 < found <= MOST_COUNT else 0
+
+
 class _Config:
     """The configuration that a log prints."""
 
@@ -129,18 +253,30 @@ class _Config:
                 f"{source}: the log has no configuration",
                 "torchtitan prints it as `Running with configs:` where the job asks for it (print_config)",
             )
-        body = text[start + len(_CONFIG) : start + len(_CONFIG) + LARGEST_CONFIG_BYTES]
         self._line = text.count("\n", 0, start) + 1
-        try:
-            bounded_json(body.encode(), source)
-            value, _ = json.JSONDecoder().raw_decode(body)
-        except (json.JSONDecodeError, RecursionError, ValueError) as error:
-            raise PipebenchError(f"{source}: line {self._line}: its configuration is not JSON: {error}") from None
+        why = ""
+        for body in _bodies(text, start):
+            try:
+                bounded_json(body.encode(), source)
+                value, _ = json.JSONDecoder().raw_decode(body)
+                break
+            except (json.JSONDecodeError, RecursionError, ValueError) as error:
+                why = why or str(error)
+        else:
+            raise PipebenchError(f"{source}: line {self._line}: its configuration is not JSON: {why}")
         self._values: dict[str, Any] = value if isinstance(value, dict) else {}
 
+    def section(self, name: str) -> dict[str, Any]:
+        """A part of the configuration; empty where it has none."""
+        return _part(self._values, name)
+
     def _of(self, section: str, name: str) -> Any:
-        part = self._values.get(section)
-        return part.get(name) if isinstance(part, dict) else None
+        return self.section(section).get(name)
+
+    def flag(self, section: str, name: str) -> bool | None:
+        """True or False, None where it is not said."""
+        found = self._of(section, name)
+        return found if isinstance(found, bool) else None
 
     def text(self, section: str, name: str, usual: str) -> str:
         """A text."""
@@ -185,6 +321,19 @@ class _Config:
         """The name of the model; its part of the configuration is called `model_spec` since 2026."""
         part = "model" if self._of("model", "name") is not None else "model_spec"
         return plain_name(f"{self.text(part, 'name', '')}-{self.text(part, 'flavor', '')}")
+
+    def sizes(self) -> dict[str, int]:
+        """Sizes of the model by the fields of a run, where its own part of the configuration (`model_spec.model`,
+        since 2026) has dense gated layers that are all alike; else none.
+        """
+        model = _part(self.section("model_spec"), "model")
+        layers = model.get("layers")
+        if not isinstance(layers, list) or not 0 < len(layers) <= MOST_LAYERS:
+            return {}
+        shapes = {tuple(_layer_sizes(layer).items()) for layer in layers}
+        sizes = dict(shapes.pop()) if len(shapes) == 1 else {}
+        hidden, vocab = _size(model, "dim"), _size(model, "vocab_size")
+        return {"layers": len(layers), "hidden": hidden, "vocab": vocab} | sizes if sizes and hidden else {}
 
     def batches(self, pipeline: int, replicas: int) -> tuple[int, int, int]:
         """Tokens of a sample, samples of a replica's micro-batch, and of the mini-batch: said in samples, or in

@@ -188,6 +188,7 @@ def flags(made: Arrangement) -> str:
     if problem.regime.precision != "fp32":
         lines.append(f"--{problem.regime.precision}")
     lines += _gradients(problem.regime)
+    lines += _optimizer(problem.regime)
     lines += _overlap(made)
     lines += _recompute(made, stages)
     return "\n".join(lines) + "\n"
@@ -198,6 +199,11 @@ def comments(made: Arrangement) -> list[str]:
     return [
         *megatron_launch(made).lines(),
         EXCLUSIVE,
+        *(
+            ["optimizer: the plan counts none, Megatron-LM's usual one is Adam (--optimizer adam)"]
+            if made.problem.regime.optimizer == "none"
+            else []
+        ),
         *(f"no flag says this of the model, its layer specification is yours: {what}" for what in _unsaid(made)),
         "flags that do not bear on the plan (base of rotations, epsilon of norms, tokenizer, data) are yours",
         "the final norm runs with the last layer's or the head's stage, as Megatron places it",
@@ -231,6 +237,8 @@ def _model(graph: OperatorGraph, layers: int, tied: bool) -> list[str]:
     if not (shape.output_bias or shape.ffn_biases):
         lines.append("--disable-bias-linear")
         lines += ["--add-qkv-bias"] if shape.qkv_bias else []
+    if not shape.dropout:
+        lines.append("--hidden-dropout 0.0 --attention-dropout 0.0")
     lines += _positions(graph, layer)
     if not tied:
         lines.append("--untie-embeddings-and-output-weights")
@@ -282,13 +290,33 @@ def _unsaid(made: Arrangement) -> list[str]:
 
 
 def _gradients(regime: Regime) -> list[str]:
-    """Megatron keeps gradients in fp32 beside bf16 weights, and in fp16 beside fp16 ones, unless it is told."""
+    """Megatron keeps gradients in fp32 beside bf16 weights, and in fp16 beside fp16 ones, unless it is told.
+
+    Raises CannotExpress for gradients of neither the weights' precision nor fp32.
+    """
     kept = regime.gradient_precision or regime.precision
     if (regime.precision, kept) == ("bf16", "bf16"):
         return ["--grad-reduce-in-bf16"]
     if (regime.precision, kept) == ("fp16", "fp32"):
         return ["--accumulate-allreduce-grads-in-fp32"]
+    if kept not in ("fp32", regime.precision):
+        raise CannotExpress(
+            f"gradients are kept in {kept} beside {regime.precision} weights",
+            "plan with --gradient-precision fp32",
+        )
     return []
+
+
+def _optimizer(regime: Regime) -> list[str]:
+    """Adam is usual. Its distributed optimizer takes no SGD (`DistributedOptimizer` of core/optimizer)."""
+    if regime.optimizer != "sgd":
+        return []
+    if regime.shards_optimizer:
+        raise CannotExpress(
+            "the state of sgd is shared out, Megatron-LM shares out Adam's only",
+            "plan with --optimizer adam or --optimizer-sharding none",
+        )
+    return ["--optimizer sgd"]
 
 
 def _overlap(made: Arrangement) -> list[str]:

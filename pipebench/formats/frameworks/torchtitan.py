@@ -1,5 +1,7 @@
 """A plan as torchtitan's module_fqns_per_model_part, and its schedule as CSV."""
 
+from collections.abc import Iterator
+
 from pipebench.costs.transformer import EMBEDDING, HEAD, LAYER, NORM, layer_shape
 from pipebench.defaults import INTERLEAVED, ONE_F_ONE_B
 from pipebench.domain.errors import PipebenchError
@@ -84,17 +86,26 @@ def text(made: Arrangement, csv: str) -> str:
         "parallelism = ParallelismConfig(\n"
         f"    pipeline_parallel_degree={made.pipeline},\n"
         f"    tensor_parallel_degree={made.tensor_parallel},\n"
+        f"{_WHOLE_SEQUENCES if made.tensor_parallel > 1 and not made.sequence_parallel else ''}"
         f"{_data_parallel(made)}"
         f"{pipeline if made.pipeline > 1 else ''}"
         ")\n"
         f"activation_checkpoint = {_CHECKPOINTS[made.recompute]}\n"
         f"{_compilation(made)}"
-        f"{_tokens(made)}{_own_model(made)}" + "".join(f"# {line}\n" for line in torchtitan_launch(made).lines())
+        f"{_loss(made)}"
+        f"{_training(made)}{_own_model(made)}"
+        + "".join(f"# {line}\n" for line in [*_other_words(made), *torchtitan_launch(made).lines()])
     )
 
 
-def _tokens(made: Arrangement) -> str:
-    """torchtitan counts a batch in tokens (TrainingConfig)."""
+def _training(made: Arrangement) -> str:
+    """TrainingConfig: a batch, which torchtitan counts in tokens, precision, and no CUDA graphs.
+
+    Graphs are on unless it is told, and its Trainer.Config then stops at a pipeline
+    (`_validate_cuda_graphs`). Without a pipeline they hide launches, which a price counts.
+    """
+    said = "    disable_cuda_graphs=True,\n" if made.pipeline > 1 or _priced_as(made) is not None else ""
+    said += _PRECISIONS[made.problem.regime.precision]
     layer = next(operator for operator in made.graph.operators if operator.kind == LAYER)
     sequence = layer.dims.get("sequence")
     replica, step = made.micro_batch, made.problem.mini_batch
@@ -102,15 +113,32 @@ def _tokens(made: Arrangement) -> str:
         return (
             "# TrainingConfig counts tokens; the profile says no sequence, yours times: "
             f"num_tokens_per_microbatch_per_dp_rank {replica}, num_tokens_per_train_step {step}, "
-            "max_context_length 1\n"
+            "max_context_length 1\n" + "".join(f"#{line}\n" for line in said.splitlines())
         )
     return (
         "training = TrainingConfig(\n"
         f"    num_tokens_per_microbatch_per_dp_rank={replica * sequence},  # {replica} x {sequence}\n"
         f"    num_tokens_per_train_step={step * sequence},  # {step} x {sequence}\n"
         f"    max_context_length={sequence},\n"
+        f"{said}"
         ")\n"
     )
+
+
+_PRECISIONS = {"bf16": "", "fp32": '    mixed_precision_param="float32",\n'}
+"""What TrainingConfig is told of a precision; bf16 it has by itself, and no other."""
+
+
+def _other_words(made: Arrangement) -> Iterator[str]:
+    """Where torchtitan has one way, and the plan counts another."""
+    regime = made.problem.regime
+    kept = regime.gradient_precision or regime.precision
+    if kept != "fp32":
+        yield f"gradients: the plan counts {kept}; torchtitan reduces and keeps them in fp32"
+    if regime.optimizer == "none":
+        yield "optimizer: the plan counts none (--optimizer adam)"
+    if made.pipeline == 1 and _priced_as(made) is not None:
+        yield "CUDA graphs, usual there, hide launches that are priced: without that line it may be faster"
 
 
 def _own_model(made: Arrangement) -> str:
@@ -127,6 +155,8 @@ def _own_model(made: Arrangement) -> str:
     return "# its layers are not those of a Llama or a Qwen: the model with these modules is yours to register\n"
 
 
+_WHOLE_SEQUENCES = "    enable_sequence_parallel=False,\n"
+"""Its tensor parallelism splits sequences unless it is told."""
 _CHECKPOINTS = {"none": "None", "selective": "SelectiveAC.Config()"}
 _CHECKPOINTS |= dict.fromkeys(("full", "stage"), "FullAC.Config()")
 
@@ -161,7 +191,29 @@ def _compilation(made: Arrangement) -> str:
     return f'compile = CompileConfig(enable=True, {overlap}components=["model"])\n' if framework or overlap else ""
 
 
+def _loss(made: Arrangement) -> str:
+    """Of whole logits, as prices count it. torchtitan's own configurations have a ChunkedLossWrapper, which runs
+    the head in chunks of tokens and its backward in the same call: less memory, and other tasks.
+    """
+    entries = [op.dims["entries"] for op in made.graph.operators if op.kind == EMBEDDING and "entries" in op.dims]
+    if _priced_as(made) is None or not entries:
+        return ""
+    return (
+        f"loss = CrossEntropyLoss.Config(global_vocab_size={entries[0]})"
+        "  # priced so; ChunkedLossWrapper takes less memory\n"
+    )
+
+
 def _refuse(made: Arrangement) -> None:
+    regime = made.problem.regime
+    if regime.precision not in _PRECISIONS:
+        raise CannotExpress(
+            f"layers run in {regime.precision}, torchtitan's in bf16 or fp32", "plan with --precision bf16"
+        )
+    if regime.optimizer == "sgd":
+        raise CannotExpress(
+            "the optimizer is sgd; torchtitan has Adam, AdamW and Muon", "plan with --optimizer adam"
+        )
     kinds = {operator.kind for operator in made.graph.operators}
     if not kinds <= {EMBEDDING, LAYER, NORM, HEAD} or LAYER not in kinds:
         raise CannotExpress("no llama-like language model: torchtitan knows tok_embeddings, layers, norm, lm_head")

@@ -61,6 +61,43 @@ def megatron(
     return "\n".join(lines) + "\n"
 
 
+def spec(layers: int = 8, **changes: object) -> dict[str, object]:
+    """`model_spec` of torchtitan's configuration since 2026: a Llama of no public size."""
+    attention = {"n_heads": 16, "n_kv_heads": 4, "head_dim": None, "dim": 1024}
+    gated = {name: {"in_features": 1024, "out_features": 3584} for name in ("w1", "w3")}
+    layer = {"attention": attention, "feed_forward": gated | {"w2": {"out_features": 1024}}, "moe": None}
+    model = {"dim": 1024, "vocab_size": 50304, "layers": [layer | changes] * layers}
+    return {"name": "llama3", "flavor": "small", "model": model}
+
+
+TITAN_2026: dict[str, dict[str, object]] = {
+    "model_spec": spec(),
+    "training": {
+        "num_tokens_per_microbatch_per_dp_rank": 2048,
+        "num_tokens_per_train_step": 16384,
+        "max_context_length": 2048,
+        "dtype": "float32",
+        "mixed_precision_param": "bfloat16",
+        "disable_cuda_graphs": True,
+    },
+    "parallelism": {
+        "data_parallel_replicate_degree": 1,
+        "data_parallel_shard_degree": 1,
+        "tensor_parallel_degree": 1,
+        "pipeline_parallel_degree": 2,
+        "pipeline_parallel_schedule": "1F1B",
+        "pipeline_parallel_schedule_csv": "",
+        "pipeline_parallel_first_stage_less_layers": 1,
+        "pipeline_parallel_last_stage_less_layers": 1,
+        "pipeline_parallel_layers_per_stage": None,
+        "module_fqns_per_model_part": None,
+        "num_pp_microbatches": 8,
+    },
+    "activation_checkpoint": None,
+}
+"""A configuration as torchtitan b5bcd76c6 prints it, but for what is not read."""
+
+
 def torchtitan(
     rates: Sequence[int] = (300, 1000, 1024, 1048),
     config: Mapping[str, Mapping[str, object]] = TITAN,

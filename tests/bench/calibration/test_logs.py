@@ -10,7 +10,7 @@ from pipebench.bench.accuracy.expression import express
 from pipebench.bench.accuracy.run import Run
 from pipebench.bench.calibration.sources import measured_runs
 from pipebench.domain.errors import PipebenchError
-from tests.bench.calibration.logs import TITAN, megatron, torchtitan
+from tests.bench.calibration.logs import TITAN, TITAN_2026, megatron, spec, torchtitan
 
 DEVICE = "A100-SXM4-80GB"
 
@@ -35,6 +35,30 @@ def test_a_megatron_log_is_a_run(read) -> None:  # type: ignore[no-untyped-def]
     assert (run.recompute, run.schedule) == ("none + sequence parallel", "1f1b")
     made = express(run)
     assert (made.spec.tp, made.spec.mini_batch, made.cluster.types[0].name) == (2, 16, DEVICE)
+
+
+PADDED = " > padded vocab (size: 50257) with 175 dummy tokens (new size: 50432)"
+
+
+@pytest.mark.parametrize(
+    ("said", "line", "vocab"),
+    [
+        ({"padded_vocab_size": 50688}, PADDED, 50688),
+        ({"padded_vocab_size": None}, PADDED, 50432),
+        ({"padded_vocab_size": ...}, f"INFO:megatron.core.tokenizers:{PADDED}", 50432),
+        ({"padded_vocab_size": None, "vocab_size": 50257}, "", 50432),
+        ({"padded_vocab_size": None, "vocab_size": 50257, "make_vocab_size_divisible_by": 64}, "", 50304),
+        ({"padded_vocab_size": None, "vocab_size": None}, "", None),
+    ],
+)
+def test_the_vocabulary_is_printed_after_the_arguments(  # type: ignore[no-untyped-def]
+    read, said: dict[str, object], line: str, vocab: int | None
+) -> None:
+    """Megatron-LM dumps arguments first and then builds the tokenizer, which pads; here for two ranks of tp."""
+    end = "end of arguments ---------------------\n"
+    run = read(megatron(**said).replace(end, f"{end}{line}\n"))
+    assert run.vocab == vocab
+    assert ("vocab" in {each.field for each in express(run).assumptions}) == (vocab is None)
 
 
 def test_options_of_megatron(read) -> None:  # type: ignore[no-untyped-def]
@@ -75,6 +99,7 @@ def test_a_llama_of_any_size_is_a_run(read) -> None:  # type: ignore[no-untyped-
         ({"num_experts": 8}, "mixture-of-experts"),
         ({"multi_latent_attention": True}, "latent-attention"),
         ({"mtp_num_layers": 1}, "multi-token-prediction"),
+        ({"hybrid_layer_pattern": "M*M*"}, "hybrid-layers"),
         ({"kv_channels": 128}, "heads-of-another-width"),
         ({"num_experts": None, "multi_latent_attention": False, "mtp_num_layers": None, "kv_channels": 64}, "gpt"),
     ],
@@ -333,6 +358,146 @@ def test_selective_checkpointing_is_by_operator_or_by_layer(  # type: ignore[no-
 ) -> None:
     run = read(torchtitan(config=TITAN | {"activation_checkpoint": {"mode": "selective"} | said}))
     assert run.recompute == recompute
+
+
+PLAIN_AC = {"preserve_rng_state": True, "determinism_check": "default", "debug": False}
+SELECTIVE_AC = PLAIN_AC | {"force_recompute_mm_shapes_by_fqns": ["moe.router.gate"]}
+
+
+@pytest.mark.parametrize(
+    ("said", "applied", "recompute"),
+    [
+        (None, "", "none"),
+        (PLAIN_AC, "FullAC", "full"),
+        (PLAIN_AC, "", "full"),
+        (SELECTIVE_AC, "SelectiveAC", "selective"),
+        (SELECTIVE_AC, "", "selective"),
+        (SELECTIVE_AC | {"force_recompute_mm_shapes_by_fqns": ["feed_forward.w2"]}, "SelectiveAC", "unknown"),
+        (PLAIN_AC, "OwnAC", "unknown"),
+        (PLAIN_AC | {"memory_budget": 0.5}, "", "unknown"),
+    ],
+)
+def test_checkpointing_is_a_policy_without_a_mode_since_2026(  # type: ignore[no-untyped-def]
+    read, said: dict[str, object] | None, applied: str, recompute: str
+) -> None:
+    line = f"[titan] - root - INFO - Applied {applied} activation checkpointing to the model" if applied else ""
+    run = read(torchtitan(config=TITAN_2026 | {"activation_checkpoint": said}, mesh=line))
+    assert run.recompute == recompute
+
+
+def tagged(text: str, *tags: str) -> str:
+    """Each line once for each tag, as torchrun and srun print lines of several ranks. `%` is a time that runs."""
+    lines = text.replace("[rank0]:", "").splitlines()
+    return "".join(
+        f"{tag.replace('%', f'{number:02d}.{number:06d}Z')}{line}\n"
+        for number, line in enumerate(lines)
+        for tag in tags
+    )
+
+
+@pytest.mark.parametrize(
+    "tags",
+    [
+        (),
+        ("[rank0]:",),
+        ("[rank0]:", "[rank1]:"),
+        ("12: ",),
+        (" 0: [default0]:", "12: [default4]:"),
+        ("2026-08-22T10:00:% [rank0]:", "2026-08-22T10:00:% [rank1]:"),
+    ],
+)
+def test_each_line_of_the_configuration_may_have_a_rank_before_it(read, tags: tuple[str, ...]) -> None:  # type: ignore[no-untyped-def]
+    text = torchtitan(config=TITAN_2026)
+    assert read(tagged(text, *tags) if tags else text) == read(text)
+
+
+STAGES = [["tok_embeddings", "layers.0"], ["layers.1", "layers.2", "layers.3"], ["layers.4"]]
+STAGES = [*STAGES, ["layers.5", "layers.6", "layers.7", "norm", "lm_head"]]
+
+
+@pytest.mark.parametrize(
+    ("said", "order"),
+    [
+        ({}, ("4-4", "1f1b", None)),
+        ({"pipeline_parallel_last_stage_less_layers": 3}, ("5-3", "1f1b", None)),
+        ({"pipeline_parallel_schedule": "Interleaved1F1B"}, ("2-3-2-1", "interleaved-1f1b", 2)),
+        ({"pipeline_parallel_schedule": "ZBVZeroBubble"}, ("2-3-2-1", "zb-v", 2)),
+        (
+            {"pipeline_parallel_schedule": "Interleaved1F1B", "pipeline_parallel_layers_per_stage": 2}
+            | {"pipeline_parallel_last_stage_less_layers": 3},
+            ("", "interleaved-1f1b", None),
+        ),
+        ({"pipeline_parallel_degree": 10**9}, ("", "1f1b", None)),
+        (
+            {"pipeline_parallel_schedule": "Interleaved1F1B", "module_fqns_per_model_part": STAGES},
+            ("1-3-1-3", "interleaved-1f1b", 2),
+        ),
+        (
+            {"pipeline_parallel_schedule": "PipelineScheduleMulti", "pipeline_parallel_schedule_csv": "a.csv"}
+            | {"module_fqns_per_model_part": STAGES},
+            ("1-3-1-3", "", 2),
+        ),
+    ],
+)
+def test_torchtitan_deals_out_layers_as_its_configuration_says(read, said, order) -> None:  # type: ignore[no-untyped-def]
+    """Embedding and head count as layers; torchtitan stops where a stage would have less than none. The order of a
+    file beside the log is not in it.
+    """
+    run = read(torchtitan(config=TITAN_2026 | {"parallelism": TITAN_2026["parallelism"] | said}))
+    assert (run.partition, run.schedule, run.vpp) == order
+
+
+def test_the_sizes_of_a_torchtitan_model_are_in_its_configuration(read) -> None:  # type: ignore[no-untyped-def]
+    run = read(torchtitan(config=TITAN_2026))
+    assert (run.layers, run.hidden, run.heads, run.kv_heads, run.ffn, run.vocab) == (8, 1024, 16, 4, 3584, 50304)
+    assert (run.mbs, run.gbs, run.pp) == (1, 8, 2)
+    assert "layers=8,hidden=1024,heads=16,kv_heads=4,ffn=3584" in str(express(run).spec.model)
+    others = [
+        spec(moe={"num_experts": 8}),
+        spec(feed_forward=None),
+        spec(feed_forward={"w1": {"out_features": [1]}, "w3": {"out_features": [1]}}),
+        spec(attention={"n_heads": {}, "head_dim": "a"}),
+        {"name": "llama3", "flavor": "8B", "model": {"layers": [[], 0]}},
+        {"name": "llama3", "flavor": "8B"},
+    ]
+    for other in others:
+        odd = read(torchtitan(config=TITAN_2026 | {"model_spec": other}))
+        assert (odd.layers, odd.hidden, odd.ffn) == (None, None, None)
+
+
+def test_what_torchtitan_ran_in(read) -> None:  # type: ignore[no-untyped-def]
+    """Narrow products have no share of the peak, and which they are is not said: no prediction is of them."""
+    training = TITAN_2026["training"]
+    for said, precision in (
+        ({}, "bf16"),
+        ({"mixed_precision_param": "float32"}, "fp32"),
+        ({"mixed_precision_param": "float32", "dtype": "bfloat16"}, "bf16"),
+    ):
+        assert read(torchtitan(config=TITAN_2026 | {"training": training | said})).precision == precision
+    narrow = read(torchtitan(config=TITAN_2026).replace("mfu: 41.20%", "mfu: N/A"))
+    with pytest.raises(NotExpressed, match="an unknown precision"):
+        express(narrow)
+
+
+def test_a_run_says_what_is_priced_otherwise(read) -> None:  # type: ignore[no-untyped-def]
+    alone = {"parallelism": TITAN_2026["parallelism"] | {"pipeline_parallel_degree": 1}}
+    training = {"training": TITAN_2026["training"] | {"disable_cuda_graphs": False}}
+    assert "CUDA graphs" not in read(torchtitan(config=TITAN_2026 | alone)).how_read
+    chunks = {"loss": {"num_chunks": 8, "loss_fn": {"global_vocab_size": 50304}}}
+    whole = {"loss": {"global_vocab_size": 50304}}
+    assert "the loss in 8 chunks" in read(torchtitan(config=TITAN_2026 | chunks)).how_read
+    assert "chunk" not in read(torchtitan(config=TITAN_2026 | whole)).how_read
+    assert "with CUDA graphs" in read(torchtitan(config=TITAN_2026 | alone | training)).how_read
+
+
+def test_a_deepspeed_log_is_refused_as_one(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text("steps: 10 loss: 6.5012 iter time (s): 1.234 samples/sec: 51.864\n")
+    with pytest.raises(PipebenchError) as error:
+        measured_runs([str(path)], DEVICE)
+    assert "a log of DeepSpeed" in error.value.message
+    assert error.value.hint is not None
+    assert "table" in error.value.hint
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ from tests.language_models import TINY, planned, problem
 
 SIZES = ("layers", "size", "parallel", "batch", "seq", "layout", "bf16", "heads", "accumulate", "grad")
 OWN = "no flag says this of the model, its layer specification is yours: "
-ROPE = ["--max-position-embeddings 128", "--position-embedding-type rope"]
+DRY = "--hidden-dropout 0.0 --attention-dropout 0.0"
+ROPE = [DRY, "--max-position-embeddings 128", "--position-embedding-type rope"]
 UNTIED = "--untie-embeddings-and-output-weights"
 
 
@@ -74,6 +75,11 @@ def unsaid(made: Arrangement) -> list[str]:
         ),
         (
             {"architecture": "gpt2", "tied": True, "positions": 256},
+            [DRY, "--max-position-embeddings 256"],
+            [],
+        ),
+        (
+            {"architecture": "gpt2", "tied": True, "positions": 256, "dropout": True},
             ["--max-position-embeddings 256"],
             [],
         ),
@@ -84,12 +90,12 @@ def unsaid(made: Arrangement) -> list[str]:
         ),
         (
             {"architecture": "mpt", "alibi": True, "tied": True},
-            ["--disable-bias-linear", ROPE[0], "--position-embedding-type none"],
+            ["--disable-bias-linear", *ROPE[:-1], "--position-embedding-type none"],
             ["norms subtract the mean and do not shift", "ALiBi"],
         ),
         (
             {"architecture": "bloom", "alibi": True, "tied": True, "embedding_norm": True},
-            [ROPE[0], "--position-embedding-type none"],
+            [*ROPE[:-1], "--position-embedding-type none"],
             ["ALiBi", "a norm behind the embedding"],
         ),
         (

@@ -12,7 +12,7 @@ from pipebench.domain.framework import StepCosts
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import OptimizerSharding, Pins, Problem
 from pipebench.domain.recomputation import RecomputePin
-from pipebench.formats.frameworks import torchtitan
+from pipebench.formats.frameworks import megatron, torchtitan
 from pipebench.formats.frameworks.arrangement import CannotExpress, arrange
 from pipebench.formats.frameworks.targets import TARGETS
 from tests.language_models import TINY, planned, problem
@@ -246,3 +246,95 @@ def test_deepspeed_is_told_of_precision_and_of_sharing(
         (precision, gradients, sharding) == ("bf16", "fp32", "none")
     )
     assert ("bf16 weights" in TARGETS["pipelining"].write(arrange(other, plan), "")) == (precision == "bf16")
+
+
+def regime_of(made: Problem, **changes: Any) -> Problem:
+    regime = replace(made.regime, **changes)
+    return replace(made, profile=replace(made.profile, precision=regime.precision), regime=regime)
+
+
+@pytest.mark.parametrize(
+    ("stages", "framework", "off"),
+    [(2, "", True), (2, "torchtitan", True), (1, "torchtitan", True), (1, "", False)],
+)
+def test_torchtitan_is_told_to_leave_cuda_graphs(stages: int, framework: str, off: bool) -> None:
+    """They are on by default: its Trainer.Config then refuses a pipeline, and they hide what is priced."""
+    pins = Pins(tensor_parallel=1, pipeline=stages, data_parallel=1, virtual_stages=1, micro_batch=1)
+    made = problem(devices=stages, mini_batch=8, pins=pins, **TINY)
+    made = priced_by(made, framework) if framework else made
+    text = TARGETS["torchtitan"].write(arrange(made, planned(made)), "order.csv")
+    ast.parse(text)
+    training = text.partition("training = TrainingConfig(")[2].partition(")\n")[0]
+    assert ("    disable_cuda_graphs=True,\n" in training) == off
+    assert ("# CUDA graphs, usual there" in text) == (off and stages == 1)
+
+
+@pytest.mark.parametrize(("framework", "said"), [("torchtitan", True), ("torchtitan-eager", True), ("", False)])
+def test_torchtitan_is_told_of_the_loss_that_is_priced(framework: str, said: bool) -> None:
+    """Its own configurations run head and loss in chunks, and the head's backward inside the loss."""
+    pins = Pins(tensor_parallel=1, pipeline=2, data_parallel=1, virtual_stages=1, micro_batch=1)
+    made = problem(devices=2, mini_batch=8, pins=pins, **TINY)
+    made = priced_by(made, framework) if framework else made
+    text = TARGETS["torchtitan"].write(arrange(made, planned(made)), "order.csv")
+    ast.parse(text)
+    assert ("loss = CrossEntropyLoss.Config(global_vocab_size=20000)" in text) == said
+
+
+@pytest.mark.parametrize(
+    ("precision", "gradients", "said"),
+    [
+        ("bf16", "fp32", ""),
+        ("fp32", None, '    mixed_precision_param="float32",\n'),
+        ("bf16", "bf16", "# gradients: the plan counts bf16; torchtitan reduces and keeps them in fp32"),
+        ("fp16", "fp32", None),
+    ],
+)
+def test_torchtitan_is_told_of_precision(
+    precision: str, gradients: str | None, said: str | None, given: tuple[Problem, Plan]
+) -> None:
+    """By itself its layers run in bf16, gradients are fp32; it has no fp16."""
+    made, plan = given
+    other = regime_of(made, precision=precision, gradient_precision=gradients)
+    target = TARGETS["torchtitan"]
+    if said is None:
+        assert target.refusal(other, plan) == "layers run in fp16, torchtitan's in bf16 or fp32"
+        return
+    text = target.write(arrange(other, plan), "order.csv")
+    ast.parse(text)
+    assert said in text
+    assert ("mixed_precision_param" in text) == (precision == "fp32")
+    assert ("# gradients" in text) == (gradients == "bf16")
+
+
+def test_torchtitan_splits_sequences_where_the_plan_does() -> None:
+    """With tensor parallelism it does, unless it is told."""
+    pins = Pins(tensor_parallel=2, pipeline=2, data_parallel=1, virtual_stages=1, micro_batch=1)
+    made = problem(devices=4, mini_batch=8, pins=pins, **TINY)
+    arranged = arrange(made, planned(made))
+    for splits in (True, False):
+        text = TARGETS["torchtitan"].write(dataclasses.replace(arranged, sequence_parallel=splits), "")
+        assert ("    enable_sequence_parallel=False,\n" in text) != splits
+
+
+def test_blocks_have_the_optimizer_that_the_plan_counts(given: tuple[Problem, Plan]) -> None:
+    """Megatron-LM and torchtitan run Adam unless they are told."""
+    made, plan = given
+    for optimizer, flags in (("adam", []), ("sgd", ["--optimizer sgd"]), ("none", [])):
+        arranged = arrange(regime_of(made, optimizer=optimizer), plan)
+        lines = TARGETS["megatron"].write(arranged, "").splitlines()
+        assert [line for line in lines if "optimizer" in line] == flags
+        assert any("the plan counts none" in line for line in megatron.comments(arranged)) == (optimizer == "none")
+    titan = TARGETS["torchtitan"]
+    assert "torchtitan has Adam" in titan.refusal(regime_of(made, optimizer="sgd"), plan)
+    assert "# optimizer: the plan counts none" in titan.write(arrange(regime_of(made, optimizer="none"), plan), "")
+    shared = regime_of(made, optimizer="sgd", optimizer_sharding="zero1")
+    assert "shares out Adam's only" in TARGETS["megatron"].refusal(shared, plan)
+
+
+@pytest.mark.parametrize(("precision", "gradients"), [("bf16", "fp16"), ("fp16", "bf16"), ("fp32", "bf16")])
+def test_megatron_keeps_gradients_as_the_weights_or_in_fp32(
+    precision: str, gradients: str, given: tuple[Problem, Plan]
+) -> None:
+    made, plan = given
+    other = regime_of(made, precision=precision, gradient_precision=gradients)
+    assert f"gradients are kept in {gradients} beside {precision}" in TARGETS["megatron"].refusal(other, plan)
