@@ -288,9 +288,12 @@ class Line:
         there, back = self._exchange_ns(choice)
         exchange = there[first, end], back[first, end]
         times = self.formula.times(compute, update, micro_batch, choice.turns, choice.recompute, exchange)
+        # What replicas exchange hides work, and may hide all by which ways differ: the larger of both counts.
+        work = self.formula.times(compute, update, micro_batch, choice.turns, choice.recompute)
+        input_gradient = work.backward - work.weight_gradient
+        both, crossing = work.forward + work.backward + of_both, work.forward + input_gradient + of_crossing
         forward, backward = times.forward, times.backward
-        input_gradient = backward - times.weight_gradient
-        both, crossing = forward + backward + of_both, forward + input_gradient + of_crossing
+        both, crossing = np.maximum(both, forward + backward), np.maximum(crossing, forward + input_gradient)
         # The first forward of a mini-batch has no backward to be paired with.
         alone = 1 if sync else 0
         paired, paired_crossing = both, crossing

@@ -185,11 +185,9 @@ def wrong_experts(problem: Problem, plan: Plan) -> Witness | None:
     exchange the tokens of one micro-batch, so replicas do not take micro-batches in turn. Each rank has tokens of
     its own, so an operator with experts does not run whole on several tensor-parallel ranks.
     """
-    ranks, graph = problem.regime.expert_ranks, problem.profile.graph
-    if ranks == 1:
-        return None
-    for position, stage in enumerate(plan.stages):
-        held = [name for name in stage.operators if graph.expert_weight_bytes[graph.index[name]]]
+    ranks = problem.regime.expert_ranks
+    for position, stage in enumerate(plan.stages) if ranks > 1 else ():
+        held = _with_experts(problem, stage)
         if not held:
             continue
         there = stage.data_parallel * stage.tensor_parallel
@@ -213,6 +211,12 @@ def wrong_experts(problem: Problem, plan: Plan) -> Witness | None:
         if message:
             return Witness(rule="shape", message=message, stage=position, operator=held[0])
     return None
+
+
+def _with_experts(problem: Problem, stage: Stage) -> list[str]:
+    """Operators of a stage with experts that ranks share out."""
+    graph = problem.profile.graph
+    return [name for name in stage.operators if graph.expert_weight_bytes[graph.index[name]]]
 
 
 def _whole(stage: Stage, names: list[str]) -> str:
@@ -389,8 +393,8 @@ def beyond_the_costs(problem: Problem, plan: Plan) -> str:
         if len(types) > 1:
             return f"stage {position} runs on devices of several types ({', '.join(sorted(types))})"
         if any(parts > 1 for split in stage.sharding for parts in split.values()):
-            if problem.regime.expert_ranks > 1:
-                return f"stage {position} splits dims of its operators, and ranks share out experts"
+            if _with_experts(problem, stage):
+                return f"stage {position} splits dims of its operators, and ranks share out experts of others"
             unsaid = _unsaid(problem, stage)
             if unsaid:
                 return f"stage {position} splits dims of its operators, but {unsaid}"
