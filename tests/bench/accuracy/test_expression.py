@@ -143,8 +143,8 @@ def test_without_a_pipeline_what_a_replica_computes_is_one_pass(gbs: str, each: 
 QWEN = {
     "model": "Qwen3_30B_a3B (Pre-Training Performance)",
     "layers": "", "hidden": "", "heads": "", "seq": "4096", "device": "DGX-H100", "gpus": "16", "nodes_gpus": "",
-    "vocab": "", "tp": "1", "pp": "2", "dp": "", "ep": "8", "vpp": "", "mbs": "1", "gbs": "1024", "precision": "BF16",
-    "framework": "Megatron-Bridge", "recompute": "",
+    "vocab": "", "tp": "1", "pp": "2", "dp": "", "ep": "8", "vpp": "", "mbs": "1", "gbs": "1024",
+    "precision": "BF16", "framework": "Megatron-Bridge", "recompute": "",
 }  # fmt: skip
 
 
