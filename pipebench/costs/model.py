@@ -186,11 +186,10 @@ class CostModel:
             else:
                 alternatives += way.parameter_bytes
                 experts += way.expert_bytes
-        experts += sum(held for _, held in sharing.values())
-        return (
-            alternatives + sum(map(sum, sharing.values())) + sum(graph.parameter_bytes[name] for name in names),
-            experts + sum(graph.expert_bytes[name] for name in names),
-        )
+        weights = alternatives + sum(map(sum, sharing.values())) + sum(graph.parameter_bytes[n] for n in names)
+        if self.problem.regime.expert_ranks > 1:
+            experts += sum(held for _, held in sharing.values()) + sum(graph.expert_bytes[n] for n in names)
+        return weights, experts
 
     def _parts(self, stage: Stage, replicas: int) -> tuple[WeightPart[int], ...]:
         """The weights on one device of the stage, by how many ranks of all replicas hold the same."""
