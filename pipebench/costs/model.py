@@ -205,6 +205,8 @@ class CostModel:
         replicas, level = self._ring(stage, plan)
         if is_sharded(stage):
             return self._sharded_stage(stage).all_reduce_ns(self.formula, replicas, level)
+        if replicas == 1 and self.problem.regime.expert_ranks == 1:
+            return 0
         return reduce_ns(self.formula, self._parts(stage, replicas), level)
 
     def _ring(self, stage: Stage, plan: Plan | None) -> tuple[int, Levels]:
