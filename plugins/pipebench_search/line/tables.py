@@ -127,8 +127,8 @@ def line_of(
     draw: random numbers, for an order of the operators of each stage that goes one branch after the other; None:
     as the stages have them. reserve: whether the memory stays free that the problem wants free.
     None where stages differ in degree or wait for each other in a circle, where operators have no times, or what a
-    stage costs is no sum over its operators: replicas that share all weights, ranks that share out experts, several
-    types of devices.
+    stage costs is no sum over its operators: replicas that share all weights, ranks that share out experts,
+    devices of several types.
     """
     problem = model.problem
     degrees = {part.way.tensor_parallel for part in draft.parts}
