@@ -39,7 +39,7 @@ def refuse_experts(component: Component, problem: Problem) -> None:
     if ranks > 1 and not component.capabilities.expert_parallel:
         raise UnsupportedProblem(
             f"{component.name} does not plan stages whose ranks share out experts (expert parallelism {ranks})",
-            "name one that does, such as layout, or leave --ep out",
+            "name one that does (`pipebench info NAME` says expert_parallel True), or leave --ep out",
         )
 
 
