@@ -90,7 +90,7 @@ def express(
     recompute = _recompute(run, choices)
     precision, narrow = _precision(run, cluster, choices)
     framework = framework_of(run, run.device.removeprefix("DGX-"), choices)
-    sequence_parallel = sequence_parallel_of(run.recompute, framework, tp, choices)
+    sequence_parallel = sequence_parallel_of(run, framework, tp, choices)
     setting = Setting(
         framework=framework,
         architecture=_architecture(run),

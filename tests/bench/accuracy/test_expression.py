@@ -154,6 +154,8 @@ def test_experts_of_a_model_that_is_known_are_shared_out() -> None:
     assert spec.model is not None
     assert "layers=48,hidden=2048,heads=32,kv_heads=4,ffn=768,vocab=151936,sequence=4096" in spec.model
     assert spec.model.endswith("experts=128,active=8,head=128,head_norm=true]")
+    made = express(run(**QWEN | {"tp": "2"}))
+    assert not {"generation of Megatron-LM", "sequence parallelism"} & set(assumed(made))
     whole = express(run(**QWEN | {"ep": "1"})).spec
     assert (whole.ep, whole.model) == (1, spec.model)
 
@@ -168,6 +170,10 @@ def test_a_partition_is_taken_as_it_is() -> None:
         ({"ep": "8"}, "expert parallelism"),
         (QWEN | {"ep": "16"}, "ranks of a stage that cannot share out the experts"),
         (QWEN | {"model": "Qwen3_30B_a3B (tokendrop)"}, "tokens that experts drop"),
+        (
+            QWEN | {"tp": "2", "recompute": "none + no sequence parallel"},
+            "experts under tensor parallelism without sequence parallelism",
+        ),
         (QWEN | {"framework": "torchtitan"}, "expert parallelism of a framework that the table says nothing of"),
         ({"cp": "2"}, "context parallelism"),
         ({"framework": "Megatron-Bridge (FSDP)"}, "fully sharded data parallelism in a pipeline"),
