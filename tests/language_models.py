@@ -59,12 +59,19 @@ def problem(
     pins: Pins | None = None,
     sharding: OptimizerSharding = "none",
     sizes: tuple[int, ...] = (1, 2, 4),
+    expert_parallel: int = 1,
     **options: Any,
 ) -> Problem:
     """A model of these options in bf16 with Adam and fp32 gradients on DGX H100."""
     cluster = load_cluster("dgx-h100", devices)
     again = pins is not None and pins.recompute == "selective"
-    request = ProfileRequest(devices=cluster.types, micro_batches=sizes, precision="bf16", selective=again)
+    request = ProfileRequest(
+        devices=cluster.types,
+        micro_batches=sizes,
+        precision="bf16",
+        selective=again,
+        expert_parallel=expert_parallel,
+    )
     return Problem(
         profile=profile(model("llm", **options), Context(options=AnalyticOptions(), request=request)),
         cluster=cluster,
@@ -75,6 +82,7 @@ def problem(
             gradient_precision="fp32",
             optimizer="adam",
             optimizer_sharding=sharding,
+            expert_parallel=expert_parallel,
         ),
         pins=pins or Pins(),
     )

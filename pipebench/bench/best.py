@@ -332,6 +332,8 @@ def _incapable(ready: Ready, problem: Problem) -> str:
     ):
         if needed and not has:
             return f"it has no {what}, which is pinned"
+    if problem.regime.expert_ranks > 1 and not able.expert_parallel:
+        return "it does not plan stages whose ranks share out experts"
     return ""
 
 

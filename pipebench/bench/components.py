@@ -8,9 +8,10 @@ from functools import cached_property, partial
 from typing import Any
 
 from pipebench.defaults import BEST, SEARCH_PLANNER
-from pipebench.domain.errors import PipebenchError
+from pipebench.domain.errors import PipebenchError, UnsupportedProblem
+from pipebench.domain.problem import Problem
 from pipebench.domain.value import Value
-from pipebench.hooks.descriptors import Capabilities, Executor, NoOptions, Planner, Scheduler
+from pipebench.hooks.descriptors import Capabilities, Component, Executor, NoOptions, Planner, Scheduler
 from pipebench.hooks.discovery import Provider
 from pipebench.hooks.manager import Host
 from pipebench.hooks.programs.program import find_program, run_program
@@ -26,8 +27,20 @@ ANYTHING = Capabilities(
     recompute=True,
     non_contiguous=True,
     per_stage_micro_batch=True,
+    expert_parallel=True,
 )
 """A file and a program have no descriptor: their plans may use whatever there is."""
+
+
+def refuse_experts(component: Component, problem: Problem) -> None:
+    """Raise UnsupportedProblem where ranks share out experts and the planner does not know what that costs."""
+    assert isinstance(component, Planner)
+    ranks = problem.regime.expert_ranks
+    if ranks > 1 and not component.capabilities.expert_parallel:
+        raise UnsupportedProblem(
+            f"{component.name} does not plan stages whose ranks share out experts (expert parallelism {ranks})",
+            "name one that does (`pipebench info NAME` says expert_parallel True), or leave --ep out",
+        )
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,26 @@ import numpy as np
 from msgspec.structs import replace
 
 from pipebench.algorithms.jit import kernel
-from pipebench.bounds.memory import ELEMENT, ancestors_of_last, parameter_bytes_counted, state_of_ways
-from pipebench.bounds.operators import Cut, Ways, busy_ns, cuts, fastest_ring, most_replicas, ways
+from pipebench.bounds.memory import (
+    ELEMENT,
+    ancestors_of_last,
+    parameter_bytes_counted,
+    state_of_ways,
+    state_on_a_device,
+)
+from pipebench.bounds.operators import (
+    Cut,
+    Ways,
+    busy_ns,
+    cuts,
+    fastest_ring,
+    least_parts,
+    most_replicas,
+    ways,
+)
 from pipebench.costs.formula import Formula, Holdings
 from pipebench.costs.quantise import FloatArray, IntArray, whole_bytes
+from pipebench.costs.weights import state_bytes, update_ns
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.problem import Problem
 
@@ -191,7 +207,7 @@ class Shares:
         self.problem = problem
         self.rows = rows
         self.formula = Formula(problem.regime, problem.mini_batch)
-        self.counted = parameter_bytes_counted(problem.profile.graph, rows)
+        self.counted, self.experts = parameter_bytes_counted(problem.profile.graph, rows)
         self.held_at_once = np.isin(rows.operator, at_once)
         self.times = cache(self._times)
         self.state_bytes = cache(self._state_bytes)
@@ -250,17 +266,26 @@ class Shares:
         ).astype(np.float64)
 
     def _state_bytes(self, replicas: int) -> FloatArray:
-        return np.floor(state_of_ways(self.problem.regime, self.counted, self.rows, replicas))
+        return np.floor(state_of_ways(self.problem.regime, self.counted, self.experts, self.rows, replicas))
+
+    def device_state_bytes(self, replicas: int, degree: int) -> FloatArray:
+        """Of each way the state on one device of a stage whose replicas have `degree` devices each."""
+        regime = self.problem.regime
+        if regime.expert_ranks == 1:
+            return np.asarray(self.state_bytes(replicas) / (self.rows.devices * replicas), np.float64)
+        return state_on_a_device(regime, self.counted, self.experts, self.rows, replicas, degree)
 
     def _update_ns(self, replicas: int) -> IntArray:
-        return additive_update_ns(self.problem, self.rows, self.counted, replicas)
+        return additive_update_ns(self.problem, self.rows, self.counted, self.experts, replicas)
 
     def _peak_bytes(self, samples: int, repeat: bool) -> IntArray:
         """The peak of a device whose stage holds nothing but the operator, with one live micro-batch."""
         rows = self.rows
         none = np.zeros_like(rows.workspace_bytes)
         content = Holdings(
-            state_bytes=self.formula.state_bytes(rows.parameter_bytes, most_replicas(self.problem)),
+            state_bytes=state_bytes(
+                self.formula, least_parts(self.problem, rows.parameter_bytes, rows.expert_bytes)
+            ),
             saved_bytes=whole_bytes(rows.saved_bytes * samples),
             input_bytes=none,
             buffer_bytes=none,
@@ -290,17 +315,21 @@ def _before_the_last(graph: OperatorGraph, every_way: Sequence[Ways]) -> list[in
     return max(ancestors_of_last(graph), key=lambda operators: float(saved[operators].sum()))
 
 
-def additive_update_ns(problem: Problem, rows: Ways, counted: IntArray, replicas: int) -> IntArray:
+def additive_update_ns(
+    problem: Problem, rows: Ways, counted: IntArray, experts: IntArray, replicas: int
+) -> IntArray:
     """At most what each row adds to the update of its stage on each device, in ns.
 
     Bandwidth alone: a ring has one latency for all weights of a stage. A sum is rounded once and its parts here
     each, so 1 ns is taken off each of them, and off what a rounded overlap leaves. Gradients of another precision
     are rounded up to bytes, so those of one element are left out. Parameters count once, as their state does.
+    Gradients of experts that ranks share out are not counted: it may be that no two ranks hold the same ones.
 
-    counted: bytes of each way (`parameter_bytes_counted`).
+    counted, experts: bytes of each way (`parameter_bytes_counted`).
     """
     formula, regime = Formula(problem.regime, problem.mini_batch), problem.regime
-    sent = counted if regime.step is None else np.maximum(counted - ELEMENT, 0)
+    alike = counted - experts
+    sent = alike if regime.step is None else np.maximum(alike - ELEMENT, 0)
     reduced = np.zeros(len(rows.operator), np.int64)
     for devices in set(rows.devices.tolist()) if replicas > 1 else ():
         chosen = rows.devices == devices
@@ -309,6 +338,6 @@ def additive_update_ns(problem: Problem, rows: Ways, counted: IntArray, replicas
             reduced[chosen] = np.maximum(formula.reduce_ns(level, sent[chosen], replicas) - 1, 0)
     if regime.step is None or regime.mode == "async":
         return reduced
-    optimizer = formula.update_ns(0 * counted, counted, most_replicas(problem)) - formula.update_ns(0)
+    optimizer = update_ns(formula, 0 * counted, least_parts(problem, counted, experts)) - formula.update_ns(0)
     exposed = formula.exposed_reduce_ns(reduced)
     return np.maximum(exposed - 1, 0) + np.maximum(optimizer - 1, 0)

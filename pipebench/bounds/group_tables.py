@@ -192,7 +192,7 @@ class GroupTables:
         fits = np.flatnonzero(fits & (peak <= self.memory_bytes))
         forward, _, crossing, busy, busy_crossing, saved = shares.times(stage.samples)
         again = forward if repeat else 0 * forward
-        state = shares.state_bytes(stage.replicas) / (ways.devices * stage.replicas)
+        state = shares.device_state_bytes(stage.replicas, stage.degree)
         waited = 0 if kind.pattern or self.problem.overlap else 1
         columns = (
             stage.lane_ns(busy + again, kind.pattern) + shares.update_ns(stage.replicas),

@@ -12,11 +12,13 @@ from pipebench.bounds.operators import (
     cuts,
     devices_of_a_plan,
     freely_split,
+    least_parts,
     most_replicas,
     ways,
 )
 from pipebench.costs.formula import Amount, Formula, Holdings
 from pipebench.costs.quantise import FloatArray, IntArray, whole_bytes
+from pipebench.costs.weights import state_bytes
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.problem import Problem, Regime
 from pipebench.domain.profile import ELEMENT_BYTES
@@ -67,13 +69,12 @@ def operator_bytes(problem: Problem) -> int:
     """
     operators = len(problem.profile.graph.operators)
     samples = min(cut.samples for cut in cuts(problem))
-    replicas = most_replicas(problem)
     least = np.full(operators, np.iinfo(np.int64).max)
     formula = Formula(problem.regime, problem.mini_batch)
     for rows in ways(problem):
         none = np.zeros_like(rows.workspace_bytes)
         content = Holdings(
-            state_bytes=formula.state_bytes(rows.parameter_bytes, replicas),
+            state_bytes=state_bytes(formula, least_parts(problem, rows.parameter_bytes, rows.expert_bytes)),
             saved_bytes=whole_bytes(rows.saved_bytes * samples),
             input_bytes=none,
             buffer_bytes=none,
@@ -121,8 +122,8 @@ def spread_bytes(problem: Problem) -> tuple[int, int]:
     state = np.full(operators, math.inf)
     both = np.full(operators, math.inf)
     for rows in ways(problem):
-        counted = parameter_bytes_counted(graph, rows)
-        held = state_of_ways(problem.regime, counted, rows, pins.data_parallel or 1)
+        counted, experts = parameter_bytes_counted(graph, rows)
+        held = state_of_ways(problem.regime, counted, experts, rows, pins.data_parallel or 1)
         live = samples * rows.devices * rows.saved_bytes * slope
         for kept, bytes_each in ((state, held), (both, held + live)):
             np.minimum.at(kept, rows.operator, bytes_each)
@@ -148,26 +149,51 @@ def _share(total: float, devices: int) -> int:
     return math.ceil(mean - 1e-11 * (mean + 1))
 
 
-def state_of_ways(regime: Regime, counted: IntArray, rows: Ways, replicas: int) -> FloatArray:
+def state_of_ways(regime: Regime, counted: IntArray, experts: IntArray, rows: Ways, replicas: int) -> FloatArray:
     """Bytes of weight state and fixed bytes of each way, over all devices of `replicas` replicas.
 
-    counted: of each way (`parameter_bytes_counted`).
+    counted, experts: of each way (`parameter_bytes_counted`). A stage with experts that E ranks share out has at
+    least E ranks, each with a part of them; what sharding shares out besides is there once for each part.
     """
     # Bytes for each byte of weights, from those of ELEMENT bytes of them: a whole element in any precision.
     each = _state_of_a_byte(replace(regime, optimizer="none"))
     optimizer = _state_of_a_byte(regime) - each
+    total = np.zeros(len(counted), np.float64)
+    if regime.expert_ranks > 1:
+        ranks = np.maximum(regime.expert_ranks, replicas * rows.devices)
+        total += each * experts * (regime.expert_ranks if regime.shards_weights else ranks)
+        total += optimizer * experts * (regime.expert_ranks if regime.shards_optimizer else ranks)
+        counted = counted - experts
     optimizer *= 1 if regime.shards_optimizer else replicas
     each *= 1 if regime.shards_weights else replicas
-    total = rows.devices * (each * counted + replicas * rows.fixed_bytes + optimizer * counted)
+    total = total + rows.devices * (each * counted + replicas * rows.fixed_bytes + optimizer * counted)
     return np.asarray(total, np.float64)
 
 
-def parameter_bytes_counted(graph: OperatorGraph, rows: Ways) -> IntArray:
-    """Of each way the weights on one device that no other operator counts, see `spread_bytes`.
+def state_on_a_device(
+    regime: Regime, counted: IntArray, experts: IntArray, rows: Ways, replicas: int, degree: int
+) -> FloatArray:
+    """The same on one device of a stage whose replicas have `degree` devices each, where ranks share out experts.
+
+    As many devices as in `costs.weights.expert_replicas` hold the same experts.
+    """
+    none = np.zeros_like(experts)
+    alike = state_of_ways(regime, counted - experts, none, rows, replicas) / (rows.devices * replicas)
+    each = _state_of_a_byte(replace(regime, optimizer="none"))
+    optimizer = _state_of_a_byte(regime) - each
+    holders = max(1.0, replicas * degree / regime.expert_ranks)
+    each /= holders if regime.shards_weights else 1
+    optimizer /= holders if regime.shards_optimizer else 1
+    return np.asarray(alike + (each + optimizer) * experts, np.float64)
+
+
+def parameter_bytes_counted(graph: OperatorGraph, rows: Ways) -> tuple[IntArray, IntArray]:
+    """Of each way the weights on one device that no other operator counts, see `spread_bytes`; and of them those
+    of experts that ranks share out.
 
     Those of the operators of a stage add up to at most what the stage holds.
     """
-    first_use = np.zeros(len(graph.operators), dtype=np.int64)
+    first_use = np.zeros((2, len(graph.operators)), dtype=np.int64)
     repeated = np.zeros(len(graph.operators), dtype=np.bool_)
     seen: set[str] = set()
     before: set[frozenset[str]] = set()
@@ -177,10 +203,13 @@ def parameter_bytes_counted(graph: OperatorGraph, rows: Ways) -> IntArray:
         before |= {used} if used else set()
         fresh = set(operator.parameters) - seen
         seen |= fresh
-        first_use[position] = sum(graph.parameter_bytes[name] for name in fresh)
-    alternative = np.where(repeated[rows.operator], 0, rows.parameter_bytes)
-    counted: IntArray = np.where(rows.plain, first_use[rows.operator], alternative)
-    return counted
+        first_use[0, position] = sum(graph.parameter_bytes[name] for name in fresh)
+        first_use[1, position] = sum(graph.expert_bytes[name] for name in fresh)
+    counted, experts = (
+        np.where(rows.plain, own[rows.operator], np.where(repeated[rows.operator], 0, held))
+        for own, held in zip(first_use, (rows.parameter_bytes, rows.expert_bytes), strict=True)
+    )
+    return counted, experts
 
 
 def _state_of_a_byte(regime: Regime) -> float:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from dataclasses import replace as replace_part
 
 import numpy as np
 from msgspec.structs import replace
@@ -9,6 +10,8 @@ from msgspec.structs import replace
 from pipebench.costs.formula import Formula
 from pipebench.costs.messages import ring_level
 from pipebench.costs.quantise import FloatArray, IntArray, nanoseconds, seconds_at
+from pipebench.costs.weights import WeightPart, weight_parts
+from pipebench.costs.weights import update_ns as weights_update_ns
 from pipebench.domain.cluster import LinkLevel
 from pipebench.domain.errors import InfeasibleProblem
 from pipebench.domain.problem import Problem
@@ -27,7 +30,8 @@ class Ways:
     devices: devices that one replica takes.
     plain_backward_s, weight_gradient_s: of the operator's plain way; an alternative has the same share of its
     backward.
-    parameter_bytes: the operator's own weights on each device.
+    parameter_bytes: the operator's own weights on each device. expert_bytes: of them those of experts that ranks
+    share out.
     fixed_bytes, saved_bytes (for a sample), workspace_bytes: on each device.
     """
 
@@ -35,6 +39,7 @@ class Ways:
     operator: IntArray
     devices: IntArray
     parameter_bytes: IntArray
+    expert_bytes: IntArray
     plain: "np.ndarray[tuple[int], np.dtype[np.bool_]]"
     fixed_bytes: IntArray
     saved_bytes: FloatArray
@@ -101,7 +106,7 @@ def _on(problem: Problem, costs: DeviceCosts) -> Ways:
     for position, operator in enumerate(costs.operators):
         offered = (None, *(a for a in operator.alternatives if pinned in (None, a.tensor_parallel)))
         rows += [(position, operator, a) for a in offered if permits(layers, graph.operators[position], a)]
-    own = graph.weight_bytes
+    own, experts = graph.weight_bytes, graph.expert_weight_bytes
     timed = [operator if alternative is None else alternative for _, operator, alternative in rows]
     plain = [operator for _, operator, _ in rows]
     none = (0.0,) * len(costs.micro_batches)
@@ -110,6 +115,7 @@ def _on(problem: Problem, costs: DeviceCosts) -> Ways:
         operator=np.array([position for position, _, _ in rows], dtype=np.int64),
         devices=np.array([pinned or (a.tensor_parallel if a else 1) for _, _, a in rows], dtype=np.int64),
         parameter_bytes=np.array([a.parameter_bytes if a else own[p] for p, _, a in rows], dtype=np.int64),
+        expert_bytes=np.array([a.expert_bytes if a else experts[p] for p, _, a in rows], dtype=np.int64),
         plain=np.array([a is None for _, _, a in rows]),
         fixed_bytes=np.array([a.fixed_bytes if a else 0 for _, _, a in rows], dtype=np.int64),
         saved_bytes=np.array([t.saved_bytes_per_sample for t in timed], dtype=np.float64),
@@ -254,6 +260,18 @@ def most_replicas(problem: Problem) -> int:
     return min(problem.cluster.size, problem.pins.data_parallel or problem.cluster.size)
 
 
+def least_parts(problem: Problem, weights: IntArray, experts: IntArray) -> tuple[WeightPart[IntArray], ...]:
+    """The weights of each row in parts, each with the most replicas that hold the same in any plan.
+
+    experts: of `weights` those of experts that E ranks share out. Each of so many groups of ranks holds E devices,
+    so there are at most devices / E of them; state and optimizer of a device fall with the number.
+    """
+    most = most_replicas(problem)
+    first, *others = weight_parts(problem.regime, weights, experts, most, 1)
+    size = max(1, problem.cluster.size // problem.regime.expert_ranks)
+    return first, *(replace_part(part, replicas=size) for part in others)
+
+
 def divisors(number: int) -> list[int]:
     """Divisors, ascending."""
     low = [d for d in range(1, int(number**0.5) + 1) if number % d == 0]
@@ -358,11 +376,12 @@ def update_ns(problem: Problem, rows: Ways, cut: Cut) -> IntArray:
     That of the fastest all-reduce: where the all-reduce takes longer an update takes no less. A cut stands for
     more replicas as well, among which zero1 shares the optimizer: the share of the most replicas is the least.
     async: spread over the runs and rounded up behind each backward, as the cost model does; for replicas in turn
-    without the rounding.
+    without the rounding. Gradients of experts that ranks share out are not counted: it may be that no two ranks
+    hold the same ones.
     """
     formula = Formula(problem.regime, problem.mini_batch)
     fastest = _fastest(problem, rows, cut.replicas)
-    update = formula.update_ns(fastest, rows.parameter_bytes, most_replicas(problem))
+    update = weights_update_ns(formula, fastest, least_parts(problem, rows.parameter_bytes, rows.expert_bytes))
     if problem.regime.mode == "sync" or cut.turns > 1:
         return update
     return cut.runs * formula.update_share_ns(update, problem.mini_batch // cut.runs)
@@ -389,7 +408,8 @@ def _fastest(problem: Problem, rows: Ways, replicas: int) -> IntArray:
             continue
         chosen = rows.devices == devices
         level = fastest_ring(problem, devices, replicas)
-        reduced[chosen] = formula.reduce_ns(level, rows.parameter_bytes[chosen], replicas)
+        alike = (rows.parameter_bytes - rows.expert_bytes)[chosen]
+        reduced[chosen] = formula.reduce_ns(level, alike, replicas)
     return reduced
 
 

@@ -12,7 +12,16 @@ from pipebench.costs.intervals import Intervals, touching
 from pipebench.costs.messages import ring_level, slowest
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import IntArray, whole_bytes
-from pipebench.domain.cluster import LinkLevel
+from pipebench.costs.weights import (
+    Levels,
+    WeightPart,
+    exchange_ns,
+    reduce_ns,
+    state_bytes,
+    unit_bytes,
+    update_ns,
+    weight_parts,
+)
 from pipebench.domain.problem import Problem
 from pipebench.domain.profile import Alternative
 from pipebench.domain.recomputation import Recompute, permits
@@ -47,7 +56,8 @@ class Line:
         one gain nothing in sync either.
         """
         pins, size = self.problem.pins, self.problem.cluster.size
-        sharded = self.problem.regime.shards_optimizer
+        # Experts that ranks share out need as many ranks, whatever the replicas of other weights cost.
+        sharded = self.problem.regime.shards_optimizer or self.problem.regime.expert_ranks > 1
         runs = self.problem.mini_batch // micro_batch
         seen: set[tuple[bool, int, int]] = set()
         for replicas in range(1, size + 1):
@@ -130,14 +140,27 @@ class Line:
             self._sums[key] = Figures(*map(self.intervals.of_operators, each))
         return self._sums[key]
 
-    def _parameter_bytes(self, degree: int, as_layers: bool) -> IntArray:
-        """The least weights of each run on a device.
+    def _parts(self, replicas: int, degree: int, as_layers: bool) -> tuple[WeightPart[IntArray], ...]:
+        """The least weights of each run on a device, by how many ranks hold the same."""
+        alike, experts = self._weights(degree, as_layers)
+        return weight_parts(self.problem.regime, alike + experts, experts, replicas, degree)
 
-        Operators that share parameters, directly or by others, count once, with the least that one of them holds.
+    def _weights(self, degree: int, as_layers: bool) -> tuple[IntArray, IntArray]:
+        """The least weights of each run on a device: those that replicas hold alike, and experts that ranks share
+        out.
         """
         ways = self._ways(degree, as_layers)
         if all(way is None for each in ways for way in each):
-            return self.intervals.parameter_bytes
+            experts = self.intervals.expert_bytes
+            return self.intervals.parameter_bytes - experts, experts
+        alike, shared = self._least_weights(ways)
+        return self._sums_of_weights(alike), self._sums_of_weights(shared)
+
+    def _sums_of_weights(self, each: Sequence[int]) -> IntArray:
+        """Sums over each run of what its operators hold.
+
+        Operators that share parameters, directly or by others, count once, with the least that one of them holds.
+        """
         graph = self.problem.profile.graph
         leader = list(range(len(graph.operators)))
         first_user: dict[str, int] = {}
@@ -149,40 +172,50 @@ class Line:
                     leader = [new if each == old else each for each in leader]
         amounts = np.full(len(graph.operators), FAR, np.int64)
         uses: list[list[int]] = [[] for _ in graph.operators]
-        for operator, least in enumerate(self._unit_bytes(ways)):
+        for operator, least in enumerate(each):
             amounts[leader[operator]] = min(int(amounts[leader[operator]]), least)
             uses[leader[operator]].append(self.place[operator])
         placed = touching(self.places, [sorted(each) for each in uses], [-1] * len(uses))
         return placed.sums(np.where(amounts == FAR, 0, amounts))
 
-    def _unit_bytes(self, ways: Sequence[Sequence[Alternative | None]]) -> list[int]:
-        """The least weights of each operator on a device."""
-        every = zip(self.problem.profile.graph.weight_bytes, ways, strict=True)
-        return [min(own if way is None else way.parameter_bytes for way in each) for own, each in every]
+    def _least_weights(self, ways: Sequence[Sequence[Alternative | None]]) -> tuple[list[int], list[int]]:
+        """The least weights of each operator on a device: those that replicas hold alike, and experts that ranks
+        share out.
+        """
+        graph = self.problem.profile.graph
+        alike, shared = [], []
+        for own, experts, each in zip(graph.weight_bytes, graph.expert_weight_bytes, ways, strict=True):
+            held = [(own, experts) if way is None else (way.parameter_bytes, way.expert_bytes) for way in each]
+            alike.append(min(weights - of_experts for weights, of_experts in held))
+            shared.append(min(of_experts for _, of_experts in held))
+        return alike, shared
+
+    def _unit_bytes(self, ways: Sequence[Sequence[Alternative | None]], replicas: int, degree: int) -> IntArray:
+        """The least weights of each operator that are gathered on a device."""
+        alike, experts = (np.array(each, np.int64) for each in self._least_weights(ways))
+        return unit_bytes(weight_parts(self.problem.regime, alike + experts, experts, replicas, degree))
 
     def _update_ns(self, replicas: int, degree: int, as_layers: bool) -> IntArray:
         """The least update of each run, on the innermost levels that its devices can span."""
         key = replicas, degree, as_layers
         if key not in self._updates:
-            parameters = self._parameter_bytes(degree, as_layers)
-            reduced = np.zeros_like(parameters)
-            if replicas > 1:
-                reduced = self.formula.reduce_ns(self._ring(replicas, degree), parameters, replicas)
-            self._updates[key] = self.formula.update_ns(reduced, parameters, replicas)
+            parts = self._parts(replicas, degree, as_layers)
+            reduced = reduce_ns(self.formula, parts, self._rings(replicas, degree))
+            self._updates[key] = update_ns(self.formula, reduced, parts)
         return self._updates[key]
 
-    def _ring(self, replicas: int, degree: int) -> LinkLevel:
-        """The innermost links that the replicas of a stage can span."""
+    def _rings(self, replicas: int, degree: int) -> Levels:
+        """The innermost links that the replicas of a stage can span, by the number of rings."""
         cluster, spreads = self.problem.cluster, self.problem.regime.spreads_rings
-        return ring_level(cluster, 0, degree * replicas - 1, degree, spreads)
+        return lambda rings: ring_level(cluster, 0, degree * replicas - 1, rings, spreads)
 
     def _exchange_ns(self, choice: Choice) -> tuple[IntArray, IntArray]:
         """The least that the replicas of each run exchange beside a forward and a backward."""
-        if choice.replicas == 1 or not self.problem.regime.shards_weights:
+        if not self.problem.regime.shards_weights:
             none = np.zeros_like(self._runs, np.int64)
             return none, none
-        parameters = self._parameter_bytes(choice.degree, choice.as_layers)
-        return self.formula.exchange_ns(self._ring(choice.replicas, choice.degree), parameters, choice.replicas)
+        parts = self._parts(choice.replicas, choice.degree, choice.as_layers)
+        return exchange_ns(self.formula, parts, self._rings(choice.replicas, choice.degree))
 
     def _live(self, choice: Choice, samples: int) -> IntArray:
         """The most live micro-batches of each run as a stage."""
@@ -194,7 +227,8 @@ class Line:
 
     def _live_of(self, choice: Choice, samples: int, replicas: int) -> IntArray:
         intervals, terms = self.intervals, self._model.terms(samples)
-        parameters = self._parameter_bytes(choice.degree, choice.as_layers)
+        parts = self._parts(replicas, choice.degree, choice.as_layers)
+        parameters = parts[0].bytes
         ways = self._ways(choice.degree, choice.as_layers)
         fixed = np.array([min(way.fixed_bytes if way else 0 for way in each) for each in ways], np.int64)
         inputs = np.zeros_like(parameters)
@@ -202,16 +236,14 @@ class Line:
             inputs = intervals.incoming_sums(terms.tensor_bytes) + intervals.model_inputs(terms.tensor_bytes)
         exchanged = terms.exchanged_bytes
         content = Holdings(
-            state_bytes=self.formula.state_bytes(parameters, replicas),
+            state_bytes=state_bytes(self.formula, parts),
             saved_bytes=self.sums(samples, choice.degree, choice.as_layers).saved,
             input_bytes=inputs,
             buffer_bytes=intervals.incoming_sums(exchanged) + intervals.outgoing_sums(exchanged),
             workspace_bytes=intervals.largest(terms.workspace_bytes),
             fixed_bytes=intervals.of_operators(fixed),
             transient_bytes=np.zeros_like(parameters),
-            unit_bytes=intervals.largest(
-                np.array(self._unit_bytes(ways) if replicas > 1 else 0 * fixed, np.int64)
-            ),
+            unit_bytes=intervals.largest(self._unit_bytes(ways, replicas, choice.degree)),
         )
         live = self.formula.memory(content, choice.recompute).most_live(self.problem.cluster.memory_bytes)
         return np.minimum(live, MANY)
@@ -234,6 +266,9 @@ class Line:
         if sync:
             runs = -(-runs // choice.turns)
         kept = self._runs & within.cuts[:, None] & within.cuts[None, :]
+        ranks = problem.regime.expert_ranks
+        if choice.devices % ranks or (ranks > 1 and choice.turns > 1):
+            kept &= self.intervals.expert_bytes == 0
         if within.most_ns < FAR:
             busy = runs * (sums.backward if problem.overlap else sums.both)
             kept &= busy <= within.most_ns * (1 if sync else choice.turns)
@@ -253,9 +288,12 @@ class Line:
         there, back = self._exchange_ns(choice)
         exchange = there[first, end], back[first, end]
         times = self.formula.times(compute, update, micro_batch, choice.turns, choice.recompute, exchange)
+        # What replicas exchange hides work, and may hide all by which ways differ: the larger of both counts.
+        work = self.formula.times(compute, update, micro_batch, choice.turns, choice.recompute)
+        input_gradient = work.backward - work.weight_gradient
+        both, crossing = work.forward + work.backward + of_both, work.forward + input_gradient + of_crossing
         forward, backward = times.forward, times.backward
-        input_gradient = backward - times.weight_gradient
-        both, crossing = forward + backward + of_both, forward + input_gradient + of_crossing
+        both, crossing = np.maximum(both, forward + backward), np.maximum(crossing, forward + input_gradient)
         # The first forward of a mini-batch has no backward to be paired with.
         alone = 1 if sync else 0
         paired, paired_crossing = both, crossing

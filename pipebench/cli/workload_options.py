@@ -24,7 +24,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 SEED = WholeFrom(0, MOST_SEED)
 """Seeds of everything random."""
-UNPRICED = {"cp": "context parallelism", "ep": "expert parallelism"}
+UNPRICED = {"cp": "context parallelism"}
 """Degrees that may be named, and must be 1."""
 
 COMPLETIONS = {

@@ -5,7 +5,7 @@ adds concerns the intervals of a few rectangles of (i, j), so that its sum over 
 prefix sum.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -125,11 +125,19 @@ class Intervals:
     @cached_property
     def parameter_bytes(self) -> IntArray:
         """Weights of each interval, each parameter once."""
+        return self._of_parameters(self.graph.parameter_bytes)
+
+    @cached_property
+    def expert_bytes(self) -> IntArray:
+        """Of them those of experts that ranks share out."""
+        return self._of_parameters(self.graph.expert_bytes)
+
+    def _of_parameters(self, sizes: Mapping[str, int]) -> IntArray:
         users: dict[str, set[int]] = {}
         for operator, places in zip(self.graph.operators, self._holders, strict=True):
             for name in operator.parameters:
                 users.setdefault(name, set()).update(places)
-        amounts = np.array([self.graph.parameter_bytes[name] for name in users], np.int64)
+        amounts = np.array([sizes[name] for name in users], np.int64)
         return touching(self.places, [sorted(each) for each in users.values()], [-1] * len(users)).sums(amounts)
 
     def incoming_sums(self, amounts: IntArray) -> IntArray:

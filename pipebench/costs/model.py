@@ -8,8 +8,18 @@ from pipebench.costs.formula import Formula, Holdings, StageMemory, StageTimes
 from pipebench.costs.messages import Message, level_between, messages, ring_level
 from pipebench.costs.placement import in_place
 from pipebench.costs.quantise import whole_bytes
-from pipebench.costs.sharded_stage import Levels, ShardedStage, is_sharded, refuse_alternatives
+from pipebench.costs.sharded_stage import ShardedStage, is_sharded, refuse_alternatives
 from pipebench.costs.terms import PlainTerms, Terms
+from pipebench.costs.weights import (
+    Levels,
+    WeightPart,
+    exchange_ns,
+    reduce_ns,
+    state_bytes,
+    unit_bytes,
+    update_ns,
+    weight_parts,
+)
 from pipebench.domain.cluster import LinkLevel
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.plan import Plan, Stage
@@ -94,7 +104,7 @@ class CostModel:
         if self.problem.regime.step is None:
             return self.formula.update_ns(self.all_reduce_ns(stage, plan))
         replicas = stage.data_parallel * (1 if plan is None else plan.all_pipelines)
-        return self.formula.update_ns(self.all_reduce_ns(stage, plan), self.parameter_bytes(stage), replicas)
+        return update_ns(self.formula, self.all_reduce_ns(stage, plan), self._parts(stage, replicas))
 
     def needs_update_task(self, stage: Stage, plan: Plan | None = None) -> bool:
         """Whether the update is a task of its own (kind R): in sync, where it takes time."""
@@ -146,16 +156,20 @@ class CostModel:
         """Bytes of weights on one device of the stage. A parameter that several operators use counts once.
 
         Operators under alternatives that use the same set of parameters count once, with the largest of their
-        bytes.
+        bytes, experts that ranks share out apart.
         An alternative whose parameters overlap with others in any other way counts in full.
         Split operators are priced by `ShardedStage.weights`.
         """
+        return self._weights(stage)[0]
+
+    def _weights(self, stage: Stage) -> tuple[int, int]:
+        """`parameter_bytes`, and of them those of experts that ranks share out."""
         if is_sharded(stage):
-            return sum(self._sharded_stage(stage).weights().values())
+            return sum(self._sharded_stage(stage).weights().values()), 0
         graph = self.graph
         names: set[str] = set()
-        alternatives = 0
-        sharing: dict[frozenset[str], int] = {}
+        alternatives = experts = 0
+        sharing: dict[frozenset[str], tuple[int, int]] = {}
         costs = self._costs(stage)
         for position, name in enumerate(stage.operators):
             operator = graph.index[name]
@@ -164,26 +178,36 @@ class CostModel:
                 names.update(graph.operators[operator].parameters)
                 continue
             used = frozenset(graph.operators[operator].parameters)
-            own = costs[operator].alternative(identifier).parameter_bytes
+            way = costs[operator].alternative(identifier)
             if used:
-                sharing[used] = max(own, sharing.get(used, 0))
+                alike, shared = sharing.get(used, (0, 0))
+                own = way.parameter_bytes - way.expert_bytes
+                sharing[used] = max(alike, own), max(shared, way.expert_bytes)
             else:
-                alternatives += own
-        return alternatives + sum(sharing.values()) + sum(graph.parameter_bytes[name] for name in names)
+                alternatives += way.parameter_bytes
+                experts += way.expert_bytes
+        weights = alternatives + sum(map(sum, sharing.values())) + sum(graph.parameter_bytes[n] for n in names)
+        if self.problem.regime.expert_ranks > 1:
+            experts += sum(held for _, held in sharing.values()) + sum(graph.expert_bytes[n] for n in names)
+        return weights, experts
+
+    def _parts(self, stage: Stage, replicas: int) -> tuple[WeightPart[int], ...]:
+        """The weights on one device of the stage, by how many ranks of all replicas hold the same."""
+        return weight_parts(self.problem.regime, *self._weights(stage), replicas, stage.tensor_parallel)
 
     def all_reduce_ns(self, stage: Stage, plan: Plan | None = None) -> int:
         """Ring all-reduce of the stage's weight gradients over its replicas in all pipelines and copies, in ns.
 
         The ring spans the devices of all these replicas. Each tensor-parallel rank has a ring; all rings run at
-        once.
+        once. Experts that ranks share out have rings of those ranks that hold the same ones (`costs.weights`).
         Gradients of split operators are also reduced over the devices of a replica that hold the same weights.
         """
         replicas, level = self._ring(stage, plan)
         if is_sharded(stage):
             return self._sharded_stage(stage).all_reduce_ns(self.formula, replicas, level)
-        if replicas == 1:
+        if replicas == 1 and self.problem.regime.expert_ranks == 1:
             return 0
-        return self.formula.reduce_ns(level(stage.tensor_parallel), self.parameter_bytes(stage), replicas)
+        return reduce_ns(self.formula, self._parts(stage, replicas), level)
 
     def _ring(self, stage: Stage, plan: Plan | None) -> tuple[int, Levels]:
         """The replicas of the stage in all pipelines and copies, and the links between them by number of rings."""
@@ -208,9 +232,9 @@ class CostModel:
         if not self.problem.regime.shards_weights:
             return 0, 0
         replicas, level = self._ring(stage, plan)
-        sharers = {1: self.parameter_bytes(stage)}
-        if is_sharded(stage):
-            sharers = dict(self._sharded_stage(stage).weights())
+        if not is_sharded(stage):
+            return exchange_ns(self.formula, self._parts(stage, replicas), level)
+        sharers = self._sharded_stage(stage).weights()
         each = [
             self.formula.exchange_ns(level(max(1, stage.tensor_parallel // held)), local, replicas * held)
             for held, local in sharers.items()
@@ -224,16 +248,16 @@ class CostModel:
             return 0
         if is_sharded(stage):
             return self._sharded_stage(stage).largest_bytes(replicas)
-        if replicas == 1:
-            return 0
-        graph, costs = self.graph, self._costs(stage)
-        chosen = zip(stage.operators, stage.choice or ("",) * len(stage.operators), strict=True)
-        return max(
-            costs[graph.index[name]].alternative(identifier).parameter_bytes
-            if identifier
-            else graph.weight_bytes[graph.index[name]]
-            for name, identifier in chosen
-        )
+        graph, costs, regime = self.graph, self._costs(stage), self.problem.regime
+        most = 0
+        for name, identifier in zip(stage.operators, stage.choice or ("",) * len(stage.operators), strict=True):
+            operator = graph.index[name]
+            held = graph.weight_bytes[operator], graph.expert_weight_bytes[operator]
+            if identifier:
+                way = costs[operator].alternative(identifier)
+                held = way.parameter_bytes, way.expert_bytes
+            most = max(most, unit_bytes(weight_parts(regime, *held, replicas, stage.tensor_parallel)))
+        return most
 
     def _sharded_stage(self, stage: Stage) -> ShardedStage:
         return ShardedStage(self.graph, stage, self.local_samples(stage), self.problem.cluster)
@@ -276,7 +300,7 @@ class CostModel:
         if is_sharded(stage):
             state = self._sharded_stage(stage).weight_state(self.formula, replicas)
         else:
-            state = self.formula.state_bytes(self.parameter_bytes(stage), replicas)
+            state = state_bytes(self.formula, self._parts(stage, replicas))
         return self.formula.memory(
             Holdings(
                 state_bytes=state,

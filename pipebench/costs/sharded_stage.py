@@ -4,7 +4,7 @@ A split divides an operator among the tensor-parallel devices of one replica; `b
 replica. Rings of one stage run side by side, as many as its devices allow; layouts are changed one after another.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -13,14 +13,12 @@ from pipebench.costs.formula import Formula
 from pipebench.costs.messages import ring_level, slowest
 from pipebench.costs.quantise import whole_bytes
 from pipebench.costs.sharding import Reduction, Split, held_share, reductions, reshard, share_of, sharers
+from pipebench.costs.weights import Levels
 from pipebench.domain.cluster import Cluster, LinkLevel
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.graph import Operator, OperatorGraph
 from pipebench.domain.plan import Stage
 from pipebench.domain.profile import OperatorCosts
-
-Levels = Callable[[int], LinkLevel]
-"""The level that so many rings side by side meet."""
 
 
 def is_sharded(stage: Stage) -> bool:

@@ -184,9 +184,29 @@ class LayerShape:
         of_heads = 2 * self.head if self.head_norm and not self.wide_head_norm else 0
         return self.norms * self.vectors * self.hidden + of_heads + biases + router
 
-    def weights(self, ways: int = 1) -> int:
-        """Elements on one of `ways` devices."""
-        return -(-self.split_weights // ways) + self.whole_weights
+    @property
+    def expert_weights(self) -> int:
+        """Elements of all experts, the router apart; 0 where there is one feed-forward part."""
+        if self.experts == 1:
+            return 0
+        return sum(each.weights for each in self.products if each.copies > 1) + sum(self._expert_biases)
+
+    @property
+    def _expert_biases(self) -> tuple[int, int]:
+        """Of the experts' products: those that tensor parallelism shares out, and those that it does not."""
+        each = (self.branches * self.ffn, self.hidden) if self.ffn_biases else (0, 0)
+        return self.experts * each[0], self.experts * each[1]
+
+    def weights(self, ways: int = 1, ranks: int = 1) -> int:
+        """Elements on one of `ways` devices. ranks: that share out the experts; tensor parallelism then splits all
+        other products, and an expert is whole where it is (Megatron-LM, --expert-tensor-parallel-size 1).
+        """
+        if ranks == 1:
+            return -(-self.split_weights // ways) + self.whole_weights
+        _, whole_biases = self._expert_biases
+        split = self.split_weights - (self.expert_weights - whole_biases)
+        whole = self.whole_weights - whole_biases
+        return -(-split // ways) + whole + self.expert_weights // ranks
 
     def saved_bytes(
         self,
@@ -199,6 +219,7 @@ class LayerShape:
         narrow_bytes: int | None = None,
         elementwise: Elementwise = "fused",
         repeats_keys: bool = False,
+        dispatches: bool = False,
     ) -> float:
         """What the forward keeps on one of `ways` devices for one sample.
 
@@ -216,6 +237,8 @@ class LayerShape:
         elementwise: eager RMS norms keep their input in fp32, and what they scale; an eager gate its activated
         branch.
         repeats_keys: keys and values are kept for each head of queries.
+        dispatches: tokens are copied to the ranks that share out the experts, so that the router keeps its input
+        beside the copies that the experts read.
         Norms of heads keep their inputs besides.
         """
         states = 2 * self.queries + 2 * (self.queries if repeats_keys else self.keys)
@@ -227,6 +250,7 @@ class LayerShape:
         less = 0 if narrow_bytes is None else element_bytes - narrow_bytes
         around = element_bytes * (self.streams * self.hidden + routed) + masks
         around -= less * (self.reads * self.hidden + routed)
+        around += element_bytes * self.hidden if dispatches else 0
         around += self.norms * WIDE_BYTES * self.hidden if eager and self.rms else 0
         softmax = (element_bytes + (element_bytes + MASK_BYTES if self.dropout else 0)) * self.sequence
         inside = element_bytes * (states + normed + inner) + self.heads * (softmax if scores else STATISTIC_BYTES)

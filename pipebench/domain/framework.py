@@ -20,6 +20,9 @@ Elementwise = Literal["fused", "eager"]
 """What norms, rotations, activations and residuals are. `fused`: a kernel each, written so or made by a compiler.
 `eager`: one for each operation, as PyTorch launches them; norms and rotations compute in fp32."""
 
+ExpertProducts = Literal["grouped", "each"]
+"""How products of several experts run. `grouped`: one launch for all of them. `each`: one after the other."""
+
 
 class Framework(Value, frozen=True, kw_only=True):
     """Facts about a training framework. Each is the framework's, never a model's or a device's.
@@ -52,6 +55,8 @@ class Framework(Value, frozen=True, kw_only=True):
     gathered again in the backward.
     context_bytes: of device memory before the first tensor: context, libraries, communicators.
     slack: share of the tensors' bytes that the allocator holds besides.
+    experts: how the products of a layer's experts run where ranks share the experts out; None: it is not known how
+    the framework does that.
     sources: where the facts come from.
     """
 
@@ -80,6 +85,7 @@ class Framework(Value, frozen=True, kw_only=True):
     keeps_gathered: bool = False
     context_bytes: int = 0
     slack: float = 0.0
+    experts: ExpertProducts | None = None
     sources: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

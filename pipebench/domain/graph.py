@@ -19,19 +19,23 @@ if TYPE_CHECKING:
     import networkx
 
 
-class Parameter(Value, frozen=True, kw_only=True):
+class Parameter(Value, frozen=True, kw_only=True, omit_defaults=True):
     """A named weight tensor. One parameter may serve several operators (tied embeddings).
 
     name: what operators call it in their `parameters`.
     bytes: of the weights alone, without gradients and optimizer state.
+    expert_bytes: the part of `bytes` that is of experts, where ranks share these out (`Regime.expert_parallel`):
+    those of the experts that one rank holds.
     """
 
     name: str
     bytes: int
+    expert_bytes: int = 0
 
     def __post_init__(self) -> None:
         require_name("a parameter", self.name)
-        require_bytes(f"parameter {self.name!r}", bytes=self.bytes)
+        require_bytes(f"parameter {self.name!r}", bytes=self.bytes, expert_bytes=self.expert_bytes)
+        require(self.expert_bytes <= self.bytes, f"parameter {self.name!r}: expert_bytes is more than bytes")
 
 
 class Tensor(Value, frozen=True, kw_only=True):
@@ -172,6 +176,16 @@ class OperatorGraph(Value, frozen=True, kw_only=True):
     def weight_bytes(self) -> tuple[int, ...]:
         """Bytes of the weights of each operator, in the order of `operators`; each parameter counts once."""
         return tuple(sum(self.parameter_bytes[name] for name in set(each.parameters)) for each in self.operators)
+
+    @cached_property
+    def expert_bytes(self) -> dict[str, int]:
+        """Parameter name to the part of its bytes that is of experts which ranks share out."""
+        return {parameter.name: parameter.expert_bytes for parameter in self.parameters}
+
+    @cached_property
+    def expert_weight_bytes(self) -> tuple[int, ...]:
+        """The same of each operator, in the order of `operators`."""
+        return tuple(sum(self.expert_bytes[name] for name in set(each.parameters)) for each in self.operators)
 
     @cached_property
     def producers(self) -> tuple[int, ...]:

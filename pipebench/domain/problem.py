@@ -3,9 +3,11 @@
 from functools import cached_property
 from typing import Any, Literal
 
-from msgspec.structs import fields, replace
+from msgspec import UNSET, UnsetType
+from msgspec.structs import fields, force_setattr, replace
 
 from pipebench.domain.cluster import Cluster
+from pipebench.domain.errors import InvalidValue
 from pipebench.domain.framework import StepCosts
 from pipebench.domain.profile import Precision, Profile, Provenance
 from pipebench.domain.recomputation import RecomputePin, require_offered
@@ -37,6 +39,9 @@ class Regime(Value, frozen=True, kw_only=True):
     gathers the weights of the operators that run, and scatters their gradients, beside the computation.
     step: what a framework's step costs around the kernels; None: gradients are reduced by one ring, the update
     itself is free. It counts in sync; no framework of the table runs pipelines without a flush.
+    expert_parallel: ranks of a stage that share out the experts of each layer, tensor-parallel ones among them: a
+    rank holds one part of the experts, all else as without it. Not there: 1, each tensor-parallel group holds them
+    all. The figures of the profile are those of one rank.
     """
 
     mode: RegimeMode
@@ -45,6 +50,23 @@ class Regime(Value, frozen=True, kw_only=True):
     optimizer: Optimizer = "none"
     optimizer_sharding: OptimizerSharding = "none"
     step: StepCosts | None = None
+    expert_parallel: int | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        if self.expert_parallel is UNSET:
+            return
+        require_count("expert_parallel", self.expert_parallel)
+        if self.expert_parallel == 1:
+            force_setattr(self, "expert_parallel", UNSET)
+
+    @property
+    def expert_ranks(self) -> int:
+        """How many ranks share out the experts of a layer."""
+        return 1 if self.expert_parallel is UNSET else self.expert_parallel
+
+    def shares_experts_over(self, data_parallel: int, tensor_parallel: int) -> bool:
+        """Whether the ranks of a stage of these degrees make whole groups of those that share out experts."""
+        return data_parallel * tensor_parallel % self.expert_ranks == 0
 
     @property
     def shards_optimizer(self) -> bool:
@@ -141,6 +163,16 @@ class Problem(Value, frozen=True, kw_only=True):
         )
         for name in dict.fromkeys(self.cluster.devices):
             self.profile.on(name)
+        shared, ranks = any(self.profile.graph.expert_weight_bytes), self.regime.expert_ranks
+        if ranks > 1 and not shared:
+            raise InvalidValue(
+                f"expert_parallel is {ranks}, profile {self.profile.name!r} has no experts that ranks share out",
+                "leave --ep out, or give the model in place of its profile, with a profiler that knows experts",
+            )
+        require(
+            ranks > 1 or not shared,
+            f"profile {self.profile.name!r} is of experts that ranks share out, the regime says of no such ranks",
+        )
         require_offered(
             self.pins.recompute,
             self.profile.graph,

@@ -45,6 +45,7 @@ class Alternative(Value, frozen=True, kw_only=True, omit_defaults=True):
     makes again); a stage holds the largest of its operators.
     forward_collective_s, backward_collective_s: the seconds of forward_s and backward_s that collectives add, at
     each profiled micro-batch size; empty where they are not told apart.
+    expert_bytes: the part of parameter_bytes that is of experts which ranks share out (`Parameter.expert_bytes`).
     """
 
     id: str
@@ -61,6 +62,7 @@ class Alternative(Value, frozen=True, kw_only=True, omit_defaults=True):
     transient_bytes_per_sample: float = 0.0
     forward_collective_s: tuple[float, ...] = ()
     backward_collective_s: tuple[float, ...] = ()
+    expert_bytes: int = 0
 
     def __post_init__(self) -> None:
         require_name("an alternative", self.id)
@@ -86,7 +88,9 @@ class Alternative(Value, frozen=True, kw_only=True, omit_defaults=True):
             fixed_bytes=self.fixed_bytes,
             collective_bytes=self.collective_bytes,
             transient_bytes_per_sample=self.transient_bytes_per_sample,
+            expert_bytes=self.expert_bytes,
         )
+        require(self.expert_bytes <= self.parameter_bytes, f"{owner}: expert_bytes is more than parameter_bytes")
 
 
 class OperatorCosts(Value, frozen=True, kw_only=True):

@@ -160,6 +160,16 @@ class WorkloadSpec(Value, frozen=True, kw_only=True):
             group=PINNED,
         ),
     ] = None
+    ep: Annotated[
+        Count,
+        Field(
+            "Expert parallelism: ranks of a stage, tensor-parallel ones among them, that share out the experts",
+            "1, each tensor-parallel group holds them all",
+            axis=True,
+            lands="regime.expert_parallel",
+            group=PINNED,
+        ),
+    ] = 1
     recompute: Annotated[
         RecomputePin | None,
         Field(
@@ -244,6 +254,7 @@ class WorkloadKeywords(TypedDict, total=False):
     dp: int | None
     pp: int | None
     vpp: int | None
+    ep: int | None
     recompute: RecomputePin | None
     precision: Precision | None
     gradient_precision: Precision | None

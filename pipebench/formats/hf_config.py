@@ -34,8 +34,9 @@ class ModelConfig(Value, frozen=True, kw_only=True):
     notes: tuple[str, ...]
 
 
-def read_config(path: str, sequence: int | None = None) -> ModelConfig:
-    """The figures of a config.json. sequence: tokens a sample, None: the file's longest.
+def read_config(path: str, sequence: int | None = None, expert_parallel: int = 1) -> ModelConfig:
+    """The figures of a config.json. sequence: tokens a sample, None: the file's longest. expert_parallel: how many
+    ranks share out the experts, for the notes.
 
     Raises PipebenchError: no JSON object, an architecture without a rule, a key that is missing or no count.
     """
@@ -62,7 +63,7 @@ def read_config(path: str, sequence: int | None = None) -> ModelConfig:
             f"{_part(said)}{_meant(str(kind))}; a model with the layers of a Llama may be given with model_type "
             "llama, for others profile the model and use --profile",
         )
-    return _ConfigReader(path, said, CONFIGS[kind]).read(sequence)
+    return _ConfigReader(path, said, CONFIGS[kind], expert_parallel).read(sequence)
 
 
 def _meant(kind: str) -> str:
@@ -86,7 +87,8 @@ def _part(said: dict[str, Any]) -> str:
 class _ConfigReader:
     """Keys of one file, under the names that its architecture gives them."""
 
-    def __init__(self, path: str, said: dict[str, Any], facts: ConfigFacts) -> None:
+    def __init__(self, path: str, said: dict[str, Any], facts: ConfigFacts, expert_parallel: int) -> None:
+        self._expert_parallel = expert_parallel
         self._path, self._said, self._facts = path, facts.left_out | said, facts
         self._notes: list[str] = []
 
@@ -184,11 +186,20 @@ class _ConfigReader:
                 f"{options['rotary_percent']} % of a head's features are rotated; the price is of rotating all"
             )
         if options["experts"] > 1:
-            self._notes.append(
-                f"each tensor-parallel group holds all {options['experts']} experts, a token passes "
-                f"{options['active']}, tokens spread evenly; under --framework experts run one after the other; "
-                "expert parallelism, routing and the exchange of tokens are not priced"
+            self._notes.append(self._experts(options["experts"], options["active"]))
+
+    def _experts(self, experts: int, active: int) -> str:
+        """How the experts of a layer are held and priced."""
+        even = f"a token passes {active}, tokens spread evenly"
+        if self._expert_parallel > 1:
+            return (
+                f"{self._expert_parallel} ranks share out the {experts} experts of a layer, {even} and none is "
+                "dropped; what the ranks exchange is modelled, not measured"
             )
+        return (
+            f"each tensor-parallel group holds all {experts} experts (--ep shares them out), {even}; under "
+            "--framework experts run one after the other; routing is not priced"
+        )
 
     def _activation(self) -> str:
         """The option's word: usual, where it is so in this architecture."""

@@ -141,6 +141,9 @@ class ProfileRequest:
     model: the model to capture, for a profiler that captures models itself; else empty.
     scratch: a file in which the profiler may keep measurements, to resume from when it is run again; empty for
     none.
+    expert_parallel: ranks that share out the experts of a layer (`Regime.expert_parallel`); the figures are then
+    those of one of them, and the graph's parameters say which bytes are of experts (`costs.experts`). A profiler
+    that knows nothing of it makes a profile that the host refuses.
     """
 
     devices: "tuple[DeviceType, ...]"
@@ -152,3 +155,4 @@ class ProfileRequest:
     model: str = ""
     scratch: str = ""
     selective: bool = False
+    expert_parallel: int = 1

@@ -24,6 +24,8 @@ class Capabilities:
     """What a planner can express and needs. regimes: those it plans for, its own one first.
 
     round_robin: whether replicas of its plans take micro-batches in turn (Stage.replicas).
+    expert_parallel: whether it knows what stages cost whose ranks share out experts (`Regime.expert_parallel`).
+    The host asks no other planner for such a problem.
     """
 
     graphs: Graphs = "dag"
@@ -34,6 +36,7 @@ class Capabilities:
     non_contiguous: bool = False
     per_stage_micro_batch: bool = False
     round_robin: bool = False
+    expert_parallel: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

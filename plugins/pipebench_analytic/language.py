@@ -25,6 +25,7 @@ from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.profile import Alternative, OperatorCosts
 from pipebench.domain.recomputation import Repeated
 from pipebench_analytic.alternatives import alternative_id
+from pipebench_analytic.exchange import SharedExperts, all_to_all_s
 from pipebench_analytic.roofline import Kernel, Roofline, significant
 from pipebench_analytic.work import OperatorWork
 
@@ -47,6 +48,8 @@ class Parts:
     kept: the same when the forward is run again; None where that changes nothing.
     core: the kernel of attention's core, where there is one. It is fused and keeps no scores, so that to run it
     again wins no memory.
+    experts: of `held` the bytes of experts that ranks share out. dispatched: bytes for a sample that these ranks
+    exchange, twice forward and twice backward.
     """
 
     forward: Sequence[Kernel]
@@ -57,6 +60,8 @@ class Parts:
     saved: float
     kept: float | None = None
     core: Kernel | None = None
+    experts: int = 0
+    dispatched: float = 0.0
 
 
 def is_language(kind: str) -> bool:
@@ -84,23 +89,29 @@ def language_costs(
     sizes: Sequence[int],
     degrees: Sequence[int],
     recomputed: Sequence[Repeated],
+    shared: SharedExperts,
 ) -> OperatorCosts:
     """Costs on one device type, with an alternative for each degree, recomputed and not (`tp8-sp-recompute`).
 
-    recomputed: the kinds of recomputation that are offered.
+    recomputed: the kinds of recomputation that are offered. shared: ranks that share out experts.
     """
-    plain = _parts(work, 1)
+    plain = _parts(work, 1, shared.ranks)
     forward, inputs, weights = (
         [sum(roofline.seconds(kernel, size) for kernel in kernels) for size in sizes]
         for kernels in (plain.forward, plain.inputs, plain.weights)
     )
+    if plain.dispatched:
+        waited = [_exchanged_s(plain, roofline, size, shared) for size in sizes]
+        forward, inputs = (
+            [each + wait for each, wait in zip(run, waited, strict=True)] for run in (forward, inputs)
+        )
     offered = []
     for ways in (1, *degrees):
-        parts = _parts(work, ways)
+        parts = _parts(work, ways, shared.ranks)
         if ways > 1:
-            offered.append(_alternative(parts, roofline, sizes, ways, "none"))
+            offered.append(_alternative(parts, roofline, sizes, ways, "none", shared))
         offered += [
-            _alternative(parts, roofline, sizes, ways, again)
+            _alternative(parts, roofline, sizes, ways, again, shared)
             for again in recomputed
             if again == "full" or parts.core is not None
         ]
@@ -116,12 +127,27 @@ def language_costs(
     )
 
 
+def _exchanged_s(parts: Parts, roofline: Roofline, samples: int, shared: SharedExperts) -> float:
+    """Of one direction: tokens go to the ranks of their experts, and come back."""
+
+    def all_reduce_s(size_bytes: float, devices: int) -> float:
+        return roofline.all_reduce_seconds(size_bytes, 1, devices)
+
+    return 2 * all_to_all_s(parts.dispatched * samples, shared.ranks, shared.links, all_reduce_s)
+
+
 def _alternative(
-    parts: Parts, roofline: Roofline, sizes: Sequence[int], ways: int, again: Repeated
+    parts: Parts,
+    roofline: Roofline,
+    sizes: Sequence[int],
+    ways: int,
+    again: Repeated,
+    shared: SharedExperts,
 ) -> Alternative:
     forward, backward = [], []
     for size in sizes:
         sent = roofline.all_reduce_seconds(parts.reduced, size, ways) if ways > 1 else 0.0
+        sent += _exchanged_s(parts, roofline, size, shared) if parts.dispatched else 0.0
         run = sum(roofline.seconds(kernel, size) for kernel in parts.forward) + sent
         back = sum(roofline.seconds(kernel, size) for kernel in (*parts.inputs, *parts.weights)) + sent
         forward.append(run)
@@ -142,13 +168,15 @@ def _alternative(
         saved_bytes_per_sample=significant(kept),
         collective_bytes=significant(parts.reduced if ways > 1 else 0.0),
         transient_bytes_per_sample=significant(parts.saved - kept),
+        expert_bytes=parts.experts,
     )
 
 
-def _parts(work: OperatorWork, ways: int) -> Parts:
+def _parts(work: OperatorWork, ways: int, ranks: int) -> Parts:
     operator, size = work.operator, work.element_bytes
     if operator.kind == LAYER:
-        return _layer(layer_shape(operator), size, ways)
+        shape = layer_shape(operator)
+        return _layer(shape, size, ways, ranks if shape.experts > 1 else 1)
     tokens, hidden = float(operator.dims["sequence"]), operator.dims["hidden"]
     stream = size * tokens * hidden / ways
     if operator.kind == HEAD:
@@ -177,31 +205,43 @@ def _head(work: OperatorWork, tokens: float, hidden: int, stream: float, ways: i
     return Parts((product, loss), (product, loss), (product,), reduced, held, stream + logits)
 
 
-def _layer(shape: LayerShape, size: int, ways: int) -> Parts:
-    """A product's two gradients cost as much as it does; flash attention's backward 2.5 times its forward."""
+def _layer(shape: LayerShape, size: int, ways: int, ranks: int) -> Parts:
+    """A product's two gradients cost as much as it does; flash attention's backward 2.5 times its forward.
+
+    ranks: that share out the experts. Each has a part of them, whole, with the tokens of all ranks; under tensor
+    parallelism its own tokens are those of its part of the sequence.
+    """
     tokens, stream = float(shape.sequence), size * shape.sequence * shape.hidden / ways
     products = []
     for product in shape.products:
         share = ways if product.split else 1
         moved = size * product.rows * (product.inner + product.outer / share)
-        products.append(
-            Kernel(
-                product.flops / share, moved, float(size * product.weights / share), product.rows / product.copies
-            )
-        )
+        held, rows, flops = size * product.weights / share, product.rows / product.copies, product.flops / share
+        if ranks > 1 and (product.copies > 1 or not product.split):
+            moved, flops = size * product.rows * (product.inner + product.outer) / ways, product.flops / ways
+            together = ranks if product.copies > 1 else 1
+            held, rows = size * product.weights / together, product.rows * together / (product.copies * ways)
+        products.append(Kernel(flops, moved, float(held), rows))
+    routing: list[Kernel] = []
+    copies = size * tokens * shape.active * shape.hidden / ways if ranks > 1 else 0.0
+    if ranks > 1:
+        routing = [Kernel(0.0, stream + copies)] * 2
+        routing += [Kernel(0.0, 2 * copies)] * 2 if shape.experts > ranks else []
     states = size * tokens * (2 * shape.queries + 2 * shape.keys) / ways
     core = Kernel(shape.core_flops / ways, states, 0.0, tokens)
     inner = size * tokens * shape.active * shape.ffn / ways
     residuals = [Kernel(0.0, 3 * stream)] * 2
     passes = [Kernel(0.0, 2 * stream)] * shape.norms + [*residuals, Kernel(0.0, (shape.branches + 1) * inner)]
     back = [Kernel(0.0, 5 * stream)] * shape.norms + [*residuals, Kernel(0.0, (2 * shape.branches + 1) * inner)]
-    saved = shape.saved_bytes(size, ways)
+    saved = shape.saved_bytes(size, ways, dispatches=ranks > 1)
     return Parts(
-        forward=(*products, core, *passes),
-        inputs=(*products, Kernel(2.5 * core.flops, 2 * core.bytes, 0.0, tokens), *back),
+        forward=(*products, core, *passes, *routing),
+        inputs=(*products, Kernel(2.5 * core.flops, 2 * core.bytes, 0.0, tokens), *back, *routing),
         weights=products,
-        reduced=2.0 * size * tokens * shape.hidden if ways > 1 else 0.0,
-        held=size * shape.weights(ways),
+        reduced=(1.0 if ranks > 1 else 2.0) * size * tokens * shape.hidden if ways > 1 else 0.0,
+        held=size * shape.weights(ways, ranks),
+        experts=size * shape.expert_weights // ranks if ranks > 1 else 0,
+        dispatched=copies,
         saved=saved,
         kept=min(saved, stream),
         core=core,

@@ -23,6 +23,9 @@ SOFTMAX_BATCH, LONGEST_SOFTMAX = 4, 2048
 """Megatron-LM's fused softmax takes sequences up to that length, and a number of heads times samples that is a
 multiple of four (megatron/model/fused_softmax.py); else softmax is computed in six kernels."""
 LAUNCHES_PER_REDUCE = 2
+ROUTER_BYTES = (8, 4, 5)
+"""Of each token's score for an expert, in fp32: softmax reads and writes it; the choice of the largest reads it; a
+table of probabilities and one of choices are written (Megatron-LM, moe_utils.py)."""
 
 
 @dataclass
@@ -30,17 +33,19 @@ class Pass:
     """Kernels of one direction of an operator on one device, and what it exchanges with the other ranks.
 
     kernels: seconds of each. reduces: bytes of each all-reduce. host_s: of the host, besides launches.
+    exchanges: seconds of each all-to-all of tokens; the device waits for all of them.
     """
 
     kernels: list[float] = field(default_factory=list)
     reduces: list[float] = field(default_factory=list)
     host_s: float = 0.0
+    exchanges: list[float] = field(default_factory=list)
 
     def seconds(self, speeds: Speeds, ways: int) -> float:
         """What is longer: the device's work with its all-reduces, or the host's launches."""
         work_s = sum(self.kernels)
-        device_s = work_s + self._waited_s(speeds, ways, work_s)
-        launches = len(self.kernels) + LAUNCHES_PER_REDUCE * len(self.reduces)
+        device_s = work_s + self._waited_s(speeds, ways, work_s) + sum(self.exchanges)
+        launches = len(self.kernels) + LAUNCHES_PER_REDUCE * len(self.reduces) + len(self.exchanges)
         apart_s = len(self.reduces) * (ways - 1) * speeds.skew_s
         return max(device_s, launches * speeds.launch_s + self.host_s) + apart_s
 
@@ -55,11 +60,16 @@ class Pass:
         return max(sent_s / ways, sent_s - work_s) if speeds.overlaps else sent_s
 
     def collective_s(self, speeds: Speeds, ways: int) -> float:
-        """What the all-reduces add to `seconds`; the host's launches may hide a part of them."""
+        """What all-reduces and exchanges add to `seconds`; the host's launches may hide a part of them."""
         return self.seconds(speeds, ways) - Pass(self.kernels, [], self.host_s).seconds(speeds, ways)
 
     def __add__(self, other: "Pass") -> "Pass":
-        return Pass(self.kernels + other.kernels, self.reduces + other.reduces, self.host_s + other.host_s)
+        return Pass(
+            self.kernels + other.kernels,
+            self.reduces + other.reduces,
+            self.host_s + other.host_s,
+            self.exchanges + other.exchanges,
+        )
 
 
 @dataclass
@@ -91,6 +101,17 @@ class LayerKernels:
     framework: Framework
     attention: Attention
     element_bytes: int
+    ranks: int = 1
+
+    @cached_property
+    def _shared(self) -> bool:
+        """Whether ranks share out the experts of this layer."""
+        return self.ranks > 1 and self.shape.experts > 1
+
+    @cached_property
+    def _copies(self) -> float:
+        """Bytes of the tokens of one device, a copy for each expert that a token passes."""
+        return self.element_bytes * self._tokens * self.shape.active * self.shape.hidden / self.ways
 
     @cached_property
     def _tokens(self) -> int:
@@ -138,7 +159,9 @@ class LayerKernels:
         """Norms and two residuals around attention and the feed-forward part."""
         between, layer = self._between, self._activations
         crossing = float(self.element_bytes * self._tokens * self.shape.hidden)
-        reduces = [crossing, crossing] if self.ways > 1 else []
+        # Where ranks share out experts each works on its own part of the sequence: attention alone is split.
+        reduces = [crossing] * (1 if self._shared else 2) if self.ways > 1 else []
+        exchanges = self._exchanges()
         forward, core = self._products("forward"), self._core_forward()
         back = [
             *between.norm_backward(layer.hidden, layer.rms) * self.shape.norms,
@@ -152,8 +175,16 @@ class LayerKernels:
         residuals = between.residual(layer) * 2
         again = Pass(core) if self.attention == "selective" else Pass()
         return OperatorPasses(
-            Pass([*norms, *forward, *core, *residuals, *between.activation(layer)], reduces),
-            Pass([*self._core_backward(), *self._products("inputs"), *back], reduces),
+            Pass(
+                [*norms, *forward, *core, *residuals, *between.activation(layer), *self._routing(forward=True)],
+                reduces,
+                exchanges=exchanges,
+            ),
+            Pass(
+                [*self._core_backward(), *self._products("inputs"), *back, *self._routing(forward=False)],
+                reduces,
+                exchanges=exchanges,
+            ),
             Pass([*self._products("weights"), *self._accumulations()]),
             Pass(core) if self.framework.selective == "core" else self._between_kept(),
             again,
@@ -180,6 +211,24 @@ class LayerKernels:
             [crossing] if self.ways > 1 else [],
         )
 
+    def _exchanges(self) -> list[float]:
+        """Tokens go to the ranks of their experts and come back, forward and again backward."""
+        return [self.speeds.all_to_all_s(self._copies, self.ranks)] * 2 if self._shared else []
+
+    def _routing(self, *, forward: bool) -> list[float]:
+        """What tokens pass on their way to experts of other ranks, besides products and exchanges.
+
+        The router's scores; tokens are copied into the order of experts and summed out of it; where a rank has
+        several experts, what comes from several ranks is sorted by expert, and back. The backward does as much.
+        """
+        if not self._shared:
+            return []
+        stream, shape = self.speeds.stream_s, self.shape
+        scores = self._tokens / self.ways * shape.experts
+        routed = [stream(each * scores) for each in (ROUTER_BYTES if forward else ROUTER_BYTES[:1])]
+        moved = [stream(self._whole + self._copies)] * 2
+        return [*routed, *moved, *([stream(2 * self._copies)] * 2 if shape.experts > self.ranks else [])]
+
     @cached_property
     def _queries(self) -> float:
         return self.element_bytes * self._tokens * self.shape.queries / self.ways
@@ -205,9 +254,15 @@ class LayerKernels:
         return [seconds for each in self.shape.products for seconds in self._product(each, part)]
 
     def _product(self, each: Product, part: str) -> list[float]:
-        """Of each copy of a product."""
+        """Of each copy of a product. Where ranks share out experts each has a part of them, whole, with the tokens
+        of all ranks; the router works on the tokens of one.
+        """
         rows = max(1, round(self.samples * each.rows / each.copies))
-        share = self.ways if each.split else 1
+        share, copies = self.ways if each.split else 1, each.copies
+        if self._shared and (each.copies > 1 or not each.split):
+            share, copies = 1, max(1, each.copies // self.ranks)
+            ranks = self.ranks if each.copies > 1 else 1
+            rows = max(1, round(self.samples * each.rows * ranks / (each.copies * self.ways)))
         by_input = each.name in SPLIT_BY_INPUT
         inner = each.inner // share if by_input else each.inner
         outer = each.outer if by_input else each.outer // share
@@ -216,12 +271,21 @@ class LayerKernels:
             "inputs": (rows, inner, outer),
             "weights": (inner, outer, rows),
         }[part]
-        return [self.speeds.layer_product_s(m, n, k)] * each.copies
+        one = self.speeds.layer_product_s(m, n, k)
+        grouped = self._shared and self.framework.experts == "grouped"
+        return [copies * one] if grouped else [one] * copies
 
     def _accumulations(self) -> list[float]:
         """Each matrix' gradient is added to those of the micro-batches before."""
-        each = [product.weights / (self.ways if product.split else 1) for product in self.shape.products]
-        return [self.speeds.stream_s(self.framework.accumulate_bytes * elements) for elements in each]
+        return [self.speeds.stream_s(self.framework.accumulate_bytes * each) for each in self._weights()]
+
+    def _weights(self) -> list[float]:
+        """Elements of each product on one device."""
+        return [
+            product.weights
+            / (self.ranks if self._shared and product.copies > 1 else self.ways if product.split else 1)
+            for product in self.shape.products
+        ]
 
     def _core_forward(self) -> list[float]:
         """Scores and the weighted sum of values: fused, or as eager kernels."""

@@ -5,6 +5,7 @@ from typing import cast
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
+from pipebench.costs.experts import with_expert_ranks
 from pipebench.costs.rescale import in_precision
 from pipebench.domain.calibration import Calibration
 from pipebench.domain.cluster import DeviceType
@@ -30,6 +31,7 @@ from pipebench_analytic.alternatives import (
     split_of,
     tensor_parallel_alternative,
 )
+from pipebench_analytic.exchange import SharedExperts
 from pipebench_analytic.kernels.speeds import measured_elsewhere
 from pipebench_analytic.kernels.tables import own_speeds
 from pipebench_analytic.kinds import KINDS, SAVED_BYTES_DEFINITION, SavedBytes, kind_of, saved_bytes
@@ -45,6 +47,10 @@ WHOLE_TENSORS = (
     "what crosses between stages is sent and buffered whole by each device; with sequence parallelism frameworks "
     "send a tensor-parallel rank's share"
 )
+MODELLED_EXCHANGE = (
+    "what ranks that share out experts exchange is modelled, not measured: each sends its tokens at the rate of "
+    "the links, and no host waits for another"
+)
 NARROW_BYTES = 1
 """Of an element in fp8."""
 FORMULAS = "1"
@@ -59,8 +65,9 @@ def profile(graph: OperatorGraph, context: Context) -> Profile:
     """
     request = cast(ProfileRequest, context.request)
     options = cast(AnalyticOptions, context.options)
-    graph = in_precision(graph, request.precision)
     element_bytes = ELEMENT_BYTES[request.precision]
+    ranks = request.expert_parallel
+    graph = with_expert_ranks(in_precision(graph, request.precision), ranks, element_bytes)
     work = graph_work(graph, element_bytes)
     saved = saved_bytes(graph, element_bytes)
     splits = _splits(graph, work)
@@ -69,9 +76,11 @@ def profile(graph: OperatorGraph, context: Context) -> Profile:
     for device in request.devices:
         roofline = Roofline(device, request.precision, options, fitted)
         degrees = tensor_degrees(graph, options.max_tensor_parallel) if device.peer_bandwidth_bytes_s > 0 else ()
+        if ranks > 1:
+            degrees = _with_experts(degrees, device, request, options)
         training = _training_costs(device, request, options)
         operators = map(
-            _Costing(roofline, request.micro_batches, degrees, training, request.selective).costs,
+            _Costing(roofline, request, degrees, training).costs,
             work,
             saved,
             splits,
@@ -125,7 +134,32 @@ def _training_costs(device: DeviceType, request: ProfileRequest, options: Analyt
         ELEMENT_BYTES[request.precision],
         request.micro_batches,
         NARROW_BYTES if options.products else None,
+        request.expert_parallel,
     )
+
+
+def _with_experts(
+    degrees: tuple[int, ...], device: DeviceType, request: ProfileRequest, options: AnalyticOptions
+) -> tuple[int, ...]:
+    """The degrees of tensor parallelism that there are where ranks share out experts.
+
+    Raises PipebenchError where nothing says how they exchange tokens.
+    """
+    framework = request.framework
+    if device.peer_bandwidth_bytes_s <= 0:
+        raise PipebenchError(
+            f"device type {device.name!r}: what its peers send each other is not known",
+            "ranks that share out experts exchange tokens: leave --ep out, or name a device of the table",
+        )
+    if framework is None:
+        return degrees
+    if framework.experts is None:
+        raise PipebenchError(
+            f"expert parallelism under {framework.name} is not priced: its table says nothing of experts",
+            "leave --ep out, or name --framework megatron",
+        )
+    split = framework.sequence_parallel if not options.sequence_parallel else options.sequence_parallel == "on"
+    return degrees if split else ()
 
 
 class _Costing:
@@ -134,19 +168,19 @@ class _Costing:
     def __init__(
         self,
         roofline: Roofline,
-        sizes: tuple[int, ...],
+        request: ProfileRequest,
         degrees: tuple[int, ...],
         training: TrainingCosts | None,
-        selective: bool,
     ) -> None:
         """degrees: of tensor parallelism that the whole model allows (language models).
 
-        training: prices language models under a framework. selective: whether their layers are offered so.
+        training: prices language models under a framework.
         """
-        self._selective = selective
+        self._selective = request.selective
+        self._shared = SharedExperts(request.expert_parallel, request.links)
         self._training = training
         self._roofline = roofline
-        self._sizes = sizes
+        self._sizes = request.micro_batches
         self._degrees = degrees
 
     def costs(self, work: OperatorWork, saved: SavedBytes, split: Split | None) -> OperatorCosts:
@@ -160,7 +194,7 @@ class _Costing:
             recompute = self._roofline.options.recompute
             kinds: tuple[LayerRecompute, ...] = ("full",) if recompute else ()
             kinds += ("selective",) if self._selective else ()
-            return language_costs(work, self._roofline, sizes, self._degrees, kinds)
+            return language_costs(work, self._roofline, sizes, self._degrees, kinds, self._shared)
         kernels = work.kernels()
         weight = [seconds(kernels.weight_gradient, size) for size in sizes] if kernels.weight_gradient else []
         inputs = [seconds(kernels.input_gradient, size) for size in sizes]
@@ -221,6 +255,7 @@ def _provenance(
             else "computed from shapes and rates that were fitted to measured times, nothing was run",
             "tensor-parallel alternatives send over the links inside a node",
             *((WHOLE_TENSORS,) if language and request.framework is None else ()),
+            *((MODELLED_EXCHANGE,) if request.expert_parallel > 1 else ()),
             *(_priced_as(request, options.kernels) if language else ()),
             *(() if fitted is UNSET else _not_measured(kinds, fitted)),
         ),

@@ -17,6 +17,7 @@ from pipebench.domain.errors import PipebenchError
 from pipebench.domain.framework import Framework
 from pipebench.domain.profile import ELEMENT_BYTES, Precision
 from pipebench.domain.tuning import USUAL_REACH, Reach
+from pipebench_analytic.exchange import all_to_all_s
 from pipebench_analytic.kernels.gemm import GemmSurface
 from pipebench_analytic.kernels.speeds import KernelPrecision, KernelSpeeds, kernel_speeds
 
@@ -139,6 +140,10 @@ class Speeds:
             return share * size_bytes / self._device.peer_bandwidth_bytes_s + 8e-6
         level = self._network(len(crossed))
         return Formula.all_reduce_ns(level, round(size_bytes), ways) / 1e9
+
+    def all_to_all_s(self, size_bytes: float, ranks: int) -> float:
+        """What ranks that share out experts wait for while they exchange tokens."""
+        return all_to_all_s(size_bytes, ranks, self._links, self.all_reduce_s, NETWORK_SHARE)
 
     def _network(self, position: int) -> LinkLevel:
         """The link level of a ring that leaves each group over the links of all its devices."""

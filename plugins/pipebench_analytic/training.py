@@ -53,8 +53,12 @@ class TrainingCosts:
         element_bytes: int,
         sizes: Sequence[int],
         narrow_bytes: int | None = None,
+        ranks: int = 1,
     ) -> None:
-        """narrow_bytes: of an element of the layers' products, where they run in another precision."""
+        """narrow_bytes: of an element of the layers' products, where they run in another precision. ranks: that
+        share out the experts of a layer.
+        """
+        self._ranks = ranks
         self._narrow_bytes = narrow_bytes if framework.keeps_narrow else None
         self._speeds, self._framework, self._attention = speeds, framework, attention
         self._element_bytes, self._sizes = element_bytes, tuple(sizes)
@@ -75,7 +79,7 @@ class TrainingCosts:
         """
         plain = self._seconds(operator, weight_bytes, 1, "none")
         kinds: tuple[Repeated, ...] = ("none", "full", "selective") if selective else ("none", "full")
-        if operator.kind != LAYER:
+        if operator.kind != LAYER or (self._shares(operator) and self._framework.selective == "products"):
             kinds = kinds[:2]
         key = (_likeness(operator, weight_bytes), *degrees, *kinds)
         if key not in self._offered:
@@ -115,7 +119,18 @@ class TrainingCosts:
             transient_bytes_per_sample=significant(saved - kept),
             forward_collective_s=_where_any(took.forward_collectives),
             backward_collective_s=_where_any(took.backward_collectives),
+            expert_bytes=self._expert_bytes(operator),
         )
+
+    def _shares(self, operator: Operator) -> bool:
+        """Whether ranks share out the experts of an operator."""
+        return self._ranks > 1 and operator.kind == LAYER and layer_shape(operator).experts > 1
+
+    def _expert_bytes(self, operator: Operator) -> int:
+        """Of the experts of an operator that a rank holds where ranks share them out."""
+        if not self._shares(operator):
+            return 0
+        return self._element_bytes * layer_shape(operator).expert_weights // self._ranks
 
     def _seconds(self, operator: Operator, weight_bytes: int, ways: int, again: Repeated) -> "_Seconds":
         """At each size. Layers of one shape are priced once."""
@@ -163,6 +178,7 @@ class TrainingCosts:
                 self._framework,
                 self._attention,
                 self._element_bytes,
+                self._ranks,
             )
             return made.passes()
         return self._edge(operator, weight_bytes, samples, ways)
@@ -204,7 +220,8 @@ class TrainingCosts:
 
     def _held_bytes(self, operator: Operator, weight_bytes: int, ways: int) -> int:
         if operator.kind == LAYER:
-            return self._element_bytes * layer_shape(operator).weights(ways)
+            ranks = self._ranks if self._shares(operator) else 1
+            return self._element_bytes * layer_shape(operator).weights(ways, ranks)
         return -(-weight_bytes // ways) if operator.kind in (EMBEDDING, HEAD) else weight_bytes
 
     def _saved_bytes(self, operator: Operator, weight_bytes: int, ways: int) -> float:
@@ -240,6 +257,7 @@ class TrainingCosts:
             narrow_bytes=self._narrow_bytes,
             elementwise=self._framework.elementwise,
             repeats_keys=self._framework.repeats_keys,
+            dispatches=self._shares(operator),
         )
 
     def _kept_bytes(self, operator: Operator, weight_bytes: int, ways: int, again: Repeated) -> float:

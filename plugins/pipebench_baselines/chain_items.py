@@ -5,8 +5,10 @@ from functools import cached_property
 import numpy as np
 
 from pipebench.algorithms.chains.stage_row import Way
+from pipebench.costs.formula import Amount
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import IntArray, whole_bytes
+from pipebench.costs.weights import WeightPart, state_bytes, unit_bytes, weight_parts
 
 Items = tuple[tuple[int, ...], ...]
 
@@ -56,8 +58,9 @@ class ItemCosts:
     @cached_property
     def state_bytes(self) -> IntArray:
         """Prefix sums over the items: weights with their gradients and optimizer state, in bytes."""
-        weights = np.array([self._weights(op) for op in range(len(self._costs))], np.int64)
-        each = self._formula.state_bytes(weights, self._replicas) - self._formula.state_bytes(0, self._replicas)
+        held = np.array([self._weights(op) for op in range(len(self._costs))], np.int64)
+        parts = self._parts(held[:, 0], held[:, 1])
+        each = state_bytes(self._formula, parts) - self._formula.state_bytes(0, self._replicas)
         return self._up_to([int(each[list(group)].sum()) for group in self._items])
 
     @cached_property
@@ -73,15 +76,21 @@ class ItemCosts:
             if identifier:
                 found = self._costs[op].alternative(identifier).transient_bytes_per_sample
                 transient = max(transient, found)
-        unit = max(map(self._weights, range(len(self._costs)))) if self._replicas > 1 else 0
+        unit = max(unit_bytes(self._parts(*self._weights(op))) for op in range(len(self._costs)))
         scratch = max(each.workspace_bytes for each in self._costs) + self._formula.gathered_bytes(unit)
         return scratch + int(transient * self._samples)
 
-    def _weights(self, op: int) -> int:
+    def _weights(self, op: int) -> tuple[int, int]:
+        """Bytes of weights on one device, and of them those of experts that ranks share out."""
         identifier = self._way.choice[op]
         if identifier:
-            return self._costs[op].alternative(identifier).parameter_bytes
-        return self._model.graph.weight_bytes[op]
+            way = self._costs[op].alternative(identifier)
+            return way.parameter_bytes, way.expert_bytes
+        return self._model.graph.weight_bytes[op], self._model.graph.expert_weight_bytes[op]
+
+    def _parts(self, held: Amount, experts: Amount) -> tuple[WeightPart[Amount], ...]:
+        regime, degree = self._model.problem.regime, self._way.tensor_parallel
+        return weight_parts(regime, held, experts, self._replicas, degree)
 
     def _saved_bytes_of(self, op: int) -> int:
         identifier = self._way.choice[op]

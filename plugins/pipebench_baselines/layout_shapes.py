@@ -99,7 +99,7 @@ def layout_shapes(problem: Problem, items: int, placements: Sequence[PlacementKi
     pins, size = problem.pins, problem.cluster.size
     tensors = (pins.tensor_parallel,) if pins.tensor_parallel else degrees(problem)
     again = RECOMPUTED if pins.recompute is None else (pins.recompute,)
-    found = suits = False
+    found = suits = shared = False
     for tensor in tensors:
         ways = [made for each in again if (made := way(problem, tensor, each)) is not None]
         if not ways:
@@ -108,6 +108,9 @@ def layout_shapes(problem: Problem, items: int, placements: Sequence[PlacementKi
             raise not_offered("layout", problem, tensor)
         for pipeline, replicas, rounds, kind in _arrangements(problem, tensor, items, placements):
             found = True
+            if not problem.regime.shares_experts_over(replicas, tensor):
+                continue
+            shared = True
             if pinned_sizes(problem, (replicas,)) == ():
                 continue
             for micro_batch in micro_batch_candidates(problem, (replicas,)):
@@ -127,6 +130,13 @@ def layout_shapes(problem: Problem, items: int, placements: Sequence[PlacementKi
             f"{_pins(problem)} do not go with {size} devices and a model of at most {items} stages: "
             "degrees must divide the number of devices, stages be at most as many as layers, "
             "and several stages a device need several devices in a row"
+        )
+    if not shared:
+        ranks = problem.regime.expert_ranks
+        raise InfeasibleProblem(
+            f"{ranks} ranks share out experts: with {_pins(problem)} no stage on {size} devices has a multiple of "
+            f"{ranks} ranks",
+            "pin other --tp, --dp or --pp, or a smaller --ep",
         )
     if not suits:
         raise InfeasibleProblem(

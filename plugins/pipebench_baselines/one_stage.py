@@ -37,10 +37,12 @@ def data_parallel(problem: Problem, context: Context) -> PlanResult:
     plans = []
     for micro_batch in micro_batch_candidates(problem, counts):
         replicas = _replicas(problem, micro_batch, devices)
-        if replicas <= micro_batch:
+        if replicas <= micro_batch and problem.regime.shares_experts_over(replicas, 1):
             plans.append(_replicated_stage(problem, run, micro_batch, replicas))
     if not plans:
-        raise InfeasibleProblem(f"no micro-batch gives each of {pins.data_parallel} replicas a sample")
+        raise InfeasibleProblem(
+            _no_groups(problem) or f"no micro-batch gives each of {pins.data_parallel} replicas a sample"
+        )
     return best_plan("data-parallel", problem, plans, context, micro_batch_notices(problem, counts))
 
 
@@ -55,6 +57,16 @@ def _replicated_stage(problem: Problem, run: Way, micro_batch: int, replicas: in
         recompute=run.recompute,
     )
     return Plan(stages=(stage,))
+
+
+def _no_groups(problem: Problem) -> str:
+    """That no stage can be of as many ranks as share out experts; '' where none share them out."""
+    ranks = problem.regime.expert_ranks
+    return (
+        ""
+        if ranks == 1
+        else f"no micro-batch gives a multiple of {ranks} ranks, which share out experts, a sample"
+    )
 
 
 def _replicas(problem: Problem, micro_batch: int, most: int) -> int:
@@ -93,12 +105,15 @@ def tensor_parallel(problem: Problem, context: Context) -> PlanResult:
         choice = _choice(problem, degree)
         for size in _sizes(problem, pins.data_parallel or most, context.options.accumulation):
             replicas = _replicas(problem, size, most)
-            if replicas <= min(size, most) and honours_size(problem, size, replicas):
+            shared = problem.regime.shares_experts_over(replicas, degree)
+            if shared and replicas <= min(size, most) and honours_size(problem, size, replicas):
                 counts.add(replicas)
                 plans.append(_split_stage(problem, size, replicas, degree, choice))
     if not plans:
         each = f" of {pins.micro_batch_size} samples each" if pins.micro_batch_size else ""
-        raise InfeasibleProblem(f"{devices} devices have no room for the pinned replicas{each}")
+        raise InfeasibleProblem(
+            _no_groups(problem) or f"{devices} devices have no room for the pinned replicas{each}"
+        )
     return best_plan("tensor-parallel", problem, plans, context, micro_batch_notices(problem, sorted(counts)))
 
 

@@ -60,7 +60,9 @@ def pipebench_planners() -> Iterable[Planner]:
             summary="one stage on all devices with gradient accumulation; the best micro-batch by its time",
             load="pipebench_baselines.one_stage:data_parallel",
             calls=("1f1b", "1f1b*"),
-            capabilities=Capabilities(regimes=("sync", "async"), replicas=True, recompute=True),
+            capabilities=Capabilities(
+                regimes=("sync", "async"), replicas=True, recompute=True, expert_parallel=True
+            ),
         ),
         Planner(
             name="uniform",
@@ -68,7 +70,11 @@ def pipebench_planners() -> Iterable[Planner]:
             load="pipebench_baselines.even_stages:uniform",
             calls=("1f1b", "1f1b*"),
             capabilities=Capabilities(
-                regimes=("sync", "async"), replicas=True, tensor_parallel=True, recompute=True
+                regimes=("sync", "async"),
+                replicas=True,
+                tensor_parallel=True,
+                recompute=True,
+                expert_parallel=True,
             ),
         ),
         Planner(
@@ -85,6 +91,7 @@ def pipebench_planners() -> Iterable[Planner]:
                 tensor_parallel=True,
                 recompute=True,
                 non_contiguous=True,
+                expert_parallel=True,
             ),
             fidelity="improved",
             reference="Narayanan et al., Efficient Large-Scale Language Model Training on GPU Clusters, 2021, "
@@ -103,7 +110,11 @@ def pipebench_planners() -> Iterable[Planner]:
             calls=("1f1b", "1f1b*"),
             options=TensorParallelOptions,
             capabilities=Capabilities(
-                regimes=("sync", "async"), replicas=True, tensor_parallel=True, recompute=True
+                regimes=("sync", "async"),
+                replicas=True,
+                tensor_parallel=True,
+                recompute=True,
+                expert_parallel=True,
             ),
             reference="Shoeybi et al., Megatron-LM, 2019, arXiv 1909.08053; as a baseline in Tanaka et al., "
             "RaNNC, IPDPS 2021",

@@ -236,7 +236,7 @@ def language_model() -> Model:
         reference="Korthikanti et al., Reducing Activation Recomputation in Large Transformer Models, 2022",
         deviations=(
             "one operator a layer; flash attention, no scores are kept",
-            "no expert parallelism: each tensor-parallel group holds every expert, tokens are spread evenly",
+            "tokens spread evenly over experts, none is dropped; no expert that all tokens pass besides",
             "no sliding windows, soft-capping or ALiBi: attention sees all tokens; heads are rotated whole",
             "layers whose parts read one input exchange as often under tensor parallelism as others",
             "a table that embedding and head share is held at both ends, its gradients are not all-reduced",

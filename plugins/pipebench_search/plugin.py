@@ -58,6 +58,7 @@ def pipebench_planners() -> Iterable[Planner]:
                 non_contiguous=True,
                 per_stage_micro_batch=True,
                 round_robin=True,
+                expert_parallel=True,
             ),
         ),
     )

@@ -149,7 +149,13 @@ def _facts(job: Job) -> dict[str, str]:
 
 
 def refuse_sharded(problem: Problem, plan: Plan) -> None:
-    """Raises UnsupportedProblem for stages whose operators are split over devices, or recomputed in part."""
+    """Raises UnsupportedProblem for stages whose operators are split over devices, or recomputed in part, and for
+    experts that ranks share out.
+    """
+    if problem.regime.expert_ranks > 1:
+        raise UnsupportedProblem(
+            f"{problem.regime.expert_ranks} ranks share out experts: torch runs each operator whole"
+        )
     for position, stage in enumerate(plan.stages):
         if stage.tensor_parallel > 1:
             raise UnsupportedProblem(

@@ -69,6 +69,9 @@ def test_published_runs_say_nothing_of_other_models_and_regimes() -> None:
     model = problem(devices=1, **TINY)
     steady = msgspec.structs.replace(model, regime=msgspec.structs.replace(model.regime, mode="async"))
     assert interval_of(priced(steady), PLAN, 2.0) is None
+    routed = TINY | {"architecture": "mixtral", "experts": 4, "active": 2}
+    assert interval_of(priced(problem(devices=4, **routed)), PLAN, 2.0) is not None
+    assert interval_of(priced(problem(devices=4, expert_parallel=4, **routed)), PLAN, 2.0) is None
 
 
 def test_calibrated_constants_have_the_spread_of_their_own_runs_or_no_interval() -> None:

@@ -49,12 +49,46 @@ def mixed_problem(random: Random) -> Problem:
         optimizer_sharding=random.choice(["none", "none", "zero1", "zero3"]),
         step=random.choice([None, None, step]),
     )
-    return Problem(
+    problem = Problem(
         profile=Profile(name="mixed", graph=graph, costs=costs),
         cluster=_cluster(random, types),
         mini_batch=random.choice([1, 2, 3, 4, 5, 6, 8]),
         regime=regime,
         overlap=random.choice([0.0, 0.0, 0.3, 1.0]),
+    )
+    ranks = random.choice([1, 1, 2, 2, 3, 4])
+    return problem if ranks == 1 else with_experts(random, problem, ranks)
+
+
+def with_experts(random: Random, problem: Problem, ranks: int) -> Problem:
+    """The problem with a part of some weights, where there are any, of experts that so many ranks share out."""
+    graph = problem.profile.graph
+    shared = replace(
+        graph,
+        parameters=tuple(
+            replace(each, expert_bytes=random.choice([0, each.bytes, random.randint(0, each.bytes)]))
+            for each in graph.parameters
+        ),
+    )
+    if not any(shared.expert_weight_bytes):
+        return problem
+
+    def way(each: Alternative) -> Alternative:
+        return replace(each, expert_bytes=random.choice([0, each.parameter_bytes // 2, each.parameter_bytes]))
+
+    costs = tuple(
+        replace(
+            on,
+            operators=tuple(
+                replace(each, alternatives=tuple(map(way, each.alternatives))) for each in on.operators
+            ),
+        )
+        for on in problem.profile.costs
+    )
+    return replace(
+        problem,
+        profile=replace(problem.profile, graph=shared, costs=costs),
+        regime=replace(problem.regime, expert_parallel=ranks),
     )
 
 
@@ -173,6 +207,12 @@ def mixed_plan(random: Random, problem: Problem) -> Plan | None:
         elif first < room:
             degree = random.choice([1, 1, 2]) if room - first > 1 else 1
             replicas = random.randint(1, (room - first) // degree)
+            ranks = problem.regime.expert_ranks
+            if ranks > 1 and random.random() < 0.8:
+                degree = 2 if ranks % 2 == 0 and room - first > 1 and random.random() < 0.4 else 1
+                replicas = max(1, (room - first) // (degree * ranks)) * max(1, ranks // degree)
+                if replicas * degree > room - first:
+                    return None
             stage = Stage(
                 operators=(),
                 devices=tuple(range(first, first + replicas * degree)),
@@ -189,6 +229,8 @@ def mixed_plan(random: Random, problem: Problem) -> Plan | None:
             ["", *(way.id for way in known[at].alternatives if way.tensor_parallel == stage.tensor_parallel)]
             for at in group
         ]
+        if stage.tensor_parallel > 1 and problem.regime.expert_ranks > 1:  # experts run split there
+            ways = [each[1:] or each for each in ways]
         stages.append(
             replace(
                 stage,
@@ -283,4 +325,5 @@ def some_pins(random: Random, plan: Plan) -> Pins:
     }
     kept = {name: number for name, number in said.items() if random.random() < 0.5}
     each = stage.micro_batch // stage.sharers if "micro_batch" not in kept and random.random() < 0.3 else None
+    each = None if stage.micro_batch % stage.sharers else each
     return Pins(**kept, micro_batch_size=each, recompute=random.choice([None, stage.recompute]))

@@ -8,9 +8,12 @@ from msgspec.structs import replace
 from pipebench.bounds.contiguous import class_bound, in_class, recomputes
 from pipebench.check import check_pins, check_plan, check_schedule
 from pipebench.costs.model import CostModel
+from pipebench.domain.cluster import Cluster, DeviceType, LinkLevel
 from pipebench.domain.errors import PipebenchError
-from pipebench.domain.plan import Plan
-from pipebench.domain.problem import Pins, Problem
+from pipebench.domain.graph import Operator, OperatorGraph, Parameter
+from pipebench.domain.plan import Plan, Stage
+from pipebench.domain.problem import Pins, Problem, Regime
+from pipebench.domain.profile import Alternative, DeviceCosts, OperatorCosts, Profile
 from pipebench.domain.schedule import Schedule
 from pipebench.simulation.metrics import metrics
 from pipebench.simulation.simulate import simulate
@@ -147,3 +150,42 @@ def test_it_is_what_the_conditions_say(data: st.DataObject) -> None:
     bound = class_bound(tight)
     assert bound is not None
     assert bound.ns == plain_class_bound(tight)
+
+
+def test_what_replicas_exchange_hides_by_what_ways_differ() -> None:
+    """One way has the shortest forward, the other the shortest backward; with zero3 both wait for the links.
+
+    240 bytes over two replicas at 1 GB/s: 120 ns beside a forward, 240 beside a backward, whichever way.
+    """
+    way = Alternative(
+        id="way", forward_s=(100e-9,), backward_s=(200e-9,), parameter_bytes=240, saved_bytes_per_sample=0.0
+    )
+    costs = OperatorCosts(operator="op", forward_s=(10e-9,), backward_s=(300e-9,), alternatives=(way,))
+    problem = Problem(
+        profile=Profile(
+            name="two ways",
+            graph=OperatorGraph(
+                name="two ways",
+                operators=(Operator(name="op", kind="op", parameters=("w",)),),
+                parameters=(Parameter(name="w", bytes=240),),
+            ),
+            costs=(DeviceCosts(device_type="gpu", micro_batches=(1,), operators=(costs,)),),
+        ),
+        cluster=Cluster(
+            name="two",
+            types=(DeviceType(name="gpu", memory_bytes=10**6),),
+            devices=("gpu", "gpu"),
+            levels=(LinkLevel(name="link", group=2, bandwidth_bytes_s=1e9),),
+        ),
+        mini_batch=2,
+        regime=Regime(mode="sync", optimizer_sharding="zero3"),
+        pins=Pins(data_parallel=2, recompute="none"),
+    )
+    stage = Stage(operators=("op",), devices=(0, 1), data_parallel=2, micro_batch=2, choice=("way",))
+    plan = Plan(stages=(stage,))
+    schedule = services().schedule("1f1b", problem, plan)
+    taken_s = metrics(problem, plan, simulate(problem, plan, schedule)).seconds
+    assert round(taken_s * 1e9) == 120 + 240
+    bound = class_bound(problem, recomputes=True)
+    assert bound is not None
+    assert bound.ns <= 360

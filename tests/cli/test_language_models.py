@@ -164,7 +164,7 @@ def test_layouts_of_today_beside_planners(pipebench: CommandLine, tmp_path: Path
     ("options", "code", "reason"),
     [
         (("--cp", "2"), 2, "context parallelism (--cp 2) is not priced"),
-        (("--ep", "4"), 2, "expert parallelism (--ep 4) is not priced"),
+        (("--ep", "4"), 2, "--ep 4: llm has no experts that ranks could share out"),
         (("--tp", "3"), 5, "the profile offers 1, 2, 4, 8"),
         (("--pp", "16"), 5, "degrees must divide the number of devices"),
         (("--pp", "4", "--vpp", "3", "--tp", "1"), 5, "stages be at most as many as layers"),

@@ -87,9 +87,8 @@ def test_the_table_and_the_model_agree_on_an_architecture(kind: str) -> None:
         ),
         (
             "Qwen3-30B-A3B",
-            "each tensor-parallel group holds all 128 experts, a token passes 8, tokens spread evenly; under "
-            "--framework experts run one after the other; expert parallelism, routing and the exchange of tokens "
-            "are not priced",
+            "each tensor-parallel group holds all 128 experts (--ep shares them out), a token passes 8, tokens "
+            "spread evenly; under --framework experts run one after the other; routing is not priced",
         ),
     ],
 )

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import NS_PER_S, whole_bytes
-from pipebench.domain.graph import Operator, OperatorGraph, Parameter, Tensor
+from pipebench.domain.graph import Operator, OperatorGraph, Tensor
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.profile import Alternative, DeviceCosts, OperatorCosts, Profile
@@ -93,6 +93,7 @@ def joined_graph(graph: OperatorGraph, groups: Sequence[Operator], group_of: Seq
     for op, operator in enumerate(graph.operators):
         weights[group_of[op]].update(dict.fromkeys(operator.parameters))
     used = dict.fromkeys(name for each in weights for name in each)
+    by_name = {parameter.name: parameter for parameter in graph.parameters}
     return OperatorGraph(
         name=graph.name,
         operators=tuple(
@@ -100,7 +101,7 @@ def joined_graph(graph: OperatorGraph, groups: Sequence[Operator], group_of: Seq
             for shell, reads, needs in zip(groups, inputs, weights, strict=True)
         ),
         tensors=tuple(kept),
-        parameters=tuple(Parameter(name=name, bytes=graph.parameter_bytes[name]) for name in used),
+        parameters=tuple(by_name[name] for name in used),
     )
 
 
@@ -117,6 +118,7 @@ def plain_way(graph: OperatorGraph, costs: OperatorCosts) -> Alternative:
         backward_s=costs.backward_s,
         parameter_bytes=sum(graph.parameter_bytes[name] for name in set(operator.parameters)),
         saved_bytes_per_sample=costs.saved_bytes_per_sample,
+        expert_bytes=sum(graph.expert_bytes[name] for name in set(operator.parameters)),
     )
 
 
@@ -133,14 +135,19 @@ def joined_way(
 
     Times are sums, in ns; saved bytes are sums, each rounded up to whole bytes.
     """
-    sharing: dict[tuple[str, ...], int] = {}
-    weights = 0
+    sharing: dict[tuple[str, ...], tuple[int, int]] = {}
+    weights = experts = 0
     for each, way in zip(inside, together, strict=True):
         used = tuple(sorted(graph.operators[graph.index[each.operator]].parameters))
         if used:
-            sharing[used] = max(way.parameter_bytes, sharing.get(used, 0))
+            alike, shared = sharing.get(used, (0, 0))
+            sharing[used] = (
+                max(alike, way.parameter_bytes - way.expert_bytes),
+                max(shared, way.expert_bytes),
+            )
         else:
             weights += way.parameter_bytes
+            experts += way.expert_bytes
     boundary: dict[str, tuple[float, float]] = {}
     for way in together:
         for tensor, (forward, backward) in way.boundary_bytes.items():
@@ -154,7 +161,7 @@ def joined_way(
         selective=together[0].selective,
         forward_s=summed_s([way.forward_s for way in together]),
         backward_s=summed_s([way.backward_s for way in together]),
-        parameter_bytes=weights + sum(sharing.values()),
+        parameter_bytes=weights + sum(map(sum, sharing.values())),
         saved_bytes_per_sample=float(sum(whole_bytes(way.saved_bytes_per_sample) for way in together)),
         fixed_bytes=sum(way.fixed_bytes for way in together),
         collective_bytes=sum(way.collective_bytes for way in together),
@@ -162,6 +169,7 @@ def joined_way(
         transient_bytes_per_sample=max(way.transient_bytes_per_sample for way in together),
         forward_collective_s=summed_where_said([way.forward_collective_s for way in together]),
         backward_collective_s=summed_where_said([way.backward_collective_s for way in together]),
+        expert_bytes=experts + sum(held for _, held in sharing.values()),
     )
 
 

@@ -8,6 +8,7 @@ from typing import cast, get_args
 from pipebench.bench.accuracy.assumptions import Assumption, Choices, NotExpressed
 from pipebench.bench.accuracy.framework import (
     OVERLAPPED_REDUCTION,
+    FrameworkName,
     RecomputeKind,
     Setting,
     framework_of,
@@ -23,7 +24,7 @@ from pipebench.bench.accuracy.framework import (
 from pipebench.bench.accuracy.machine import cluster_of
 from pipebench.bench.accuracy.run import OPTIONAL, Run
 from pipebench.bench.accuracy.schedules import Order, order_of
-from pipebench.bench.accuracy.sizes import ARCHITECTURES, architecture_of, sizes_of
+from pipebench.bench.accuracy.sizes import ARCHITECTURES, architecture_of, public_sizes, sizes_of
 from pipebench.bench.accuracy.vocabulary import USUAL_VOCABULARIES
 from pipebench.defaults import LANGUAGE_MODEL
 from pipebench.documents.units import quantity
@@ -34,6 +35,7 @@ from pipebench.domain.profile import Precision
 from pipebench.domain.tuning import Tuning
 from pipebench.domain.value import Value
 from pipebench.domain.workload import WorkloadSpec
+from pipebench.formats.frameworks.facts import load_framework
 
 USUAL_HEADS = (64, 96, 128)
 """Features of a head."""
@@ -90,7 +92,7 @@ def express(
     recompute = _recompute(run, choices)
     precision, narrow = _precision(run, cluster, choices)
     framework = framework_of(run, run.device.removeprefix("DGX-"), choices)
-    sequence_parallel = sequence_parallel_of(run.recompute, framework, tp, choices)
+    sequence_parallel = sequence_parallel_of(run, framework, tp, choices)
     setting = Setting(
         framework=framework,
         architecture=_architecture(run),
@@ -101,6 +103,7 @@ def express(
         tensor_overlap=tensor_overlap_of(run, framework, sequence_parallel, tp, choices),
         tp=tp,
     )
+    _refuse_ranks(run, framework, tp * dp)
     model, layers = _model(run, setting, vocabulary, choices)
     mini_batch, micro_batch = _batches(run, dp, pp, choices)
     order = order_of(run, pp, layers, choices)
@@ -119,6 +122,7 @@ def express(
         dp=dp,
         pp=pp,
         vpp=order.virtual,
+        ep=run.ep or 1,
         precision=setting.precision,
         optimizer_sharding=sharding_of(run.framework, framework, pp, dp, choices),
         **workload_fields(setting),
@@ -140,11 +144,36 @@ def refuse_unsupported(run: Run) -> None:
     """Raises NotExpressed for what no problem of the suite says."""
     if run.twofold:
         raise NotExpressed("the row states two configurations", f"in {' and '.join(run.twofold)}")
-    for name, degree, words in (("ep", run.ep, "expert parallelism"), ("cp", run.cp, "context parallelism")):
-        if degree is not None and degree > 1:
-            raise NotExpressed(words, f"{name} is {degree}")
+    if (run.ep or 1) > 1 and experts_of(run) == 1:
+        raise NotExpressed("expert parallelism", f"ep is {run.ep}")
+    if (run.cp or 1) > 1:
+        raise NotExpressed("context parallelism", f"cp is {run.cp}")
+    if re.search(r"\(tokendrop", run.model.lower()):
+        raise NotExpressed("tokens that experts drop", f"model is {run.model}")
     if re.search(r"\((?:sft|lora)", run.model.lower()):
         raise NotExpressed("fine-tuning", f"model is {run.model}")
+
+
+def experts_of(run: Run) -> int:
+    """Experts of each layer of a model that is known by its name; 1 where none are known."""
+    known = public_sizes(run.model)
+    return 1 if known is None else known.experts
+
+
+def _refuse_ranks(run: Run, framework: FrameworkName, ranks: int) -> None:
+    """Raises NotExpressed where the run's ranks cannot share out its experts, or it is not known how its framework
+    does that. ranks: of one stage.
+    """
+    if (run.ep or 1) == 1:
+        return
+    if framework == "other" or load_framework(framework).experts is None:
+        raise NotExpressed("expert parallelism of a framework that the table says nothing of", f"{run.framework}")
+    assert run.ep is not None
+    if experts_of(run) % run.ep or ranks % run.ep:
+        raise NotExpressed(
+            "ranks of a stage that cannot share out the experts",
+            f"ep is {run.ep}, a stage has {ranks} ranks, a layer {experts_of(run)} experts",
+        )
 
 
 def degrees(run: Run) -> tuple[int, int, int]:
@@ -212,9 +241,23 @@ def _model(run: Run, setting: Setting, vocabulary: int, choices: Choices) -> tup
         "vocab": padded_vocabulary(vocab, setting),
         "sequence": run.seq,
         **model_options(setting),
+        **_known_besides(run),
     }
     said = ",".join(f"{name}={str(value).lower()}" for name, value in options.items())
     return f"{LANGUAGE_MODEL}[{said}]", layers
+
+
+def _known_besides(run: Run) -> dict[str, int | bool]:
+    """Options of the model that only its name says: no column has them."""
+    known = public_sizes(run.model)
+    if known is None or known.experts == 1:
+        return {}
+    return {
+        "experts": known.experts,
+        "active": known.active,
+        "head": known.head,
+        "head_norm": known.head_norm,
+    }
 
 
 def _batches(run: Run, dp: int, pp: int, choices: Choices) -> tuple[int, int]:

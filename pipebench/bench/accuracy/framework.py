@@ -79,7 +79,8 @@ def is_torchtitan(framework: FrameworkName) -> bool:
 
 def framework_of(run: Run, device: str, choices: Choices) -> FrameworkName:
     """The framework by the start of its name, Megatron-LM's generation by the device that it ran on, and whether
-    torchtitan compiled by what the run says of it. One that the table does not have is taken as Megatron-LM.
+    torchtitan compiled by what the run says of it. One that the table does not have is taken as Megatron-LM. Its
+    older generation knew no ranks that share out experts.
     """
     known = (name for start, name in _WORDS if run.framework.lower().startswith(start))
     found = next(known, None)
@@ -91,7 +92,8 @@ def framework_of(run: Run, device: str, choices: Choices) -> FrameworkName:
             raise NotExpressed(f"a framework whose name is nearly {like[0]}", f"framework is {run.framework}")
     elif found != "megatron":
         return found
-    if found and says(run.framework, OVERLAPPED_REDUCTION) is not None:  # 2023 and later
+    later = says(run.framework, OVERLAPPED_REDUCTION) is not None or (run.ep or 1) > 1  # 2023 and later
+    if found and later:
         return "megatron"
     usual, other = ("megatron", "megatron-v2") if device.startswith(FUSED_SINCE) else ("megatron-v2", "megatron")
     field = "framework" if found is None else "generation of Megatron-LM"
@@ -106,16 +108,20 @@ MAY_SPLIT_SEQUENCES = ("megatron", "megatron-v2", "other")
 al. 2022). Megatron-DeepSpeed of 2021 and 2022 did not have it, torchtitan splits tensors in no other way."""
 
 
-def sequence_parallel_of(words: str, framework: FrameworkName, tp: int, choices: Choices) -> SequenceParallel:
-    """Whether norms and residuals are split over the sequence. words: what a run says of recomputation.
+def sequence_parallel_of(run: Run, framework: FrameworkName, tp: int, choices: Choices) -> SequenceParallel:
+    """Whether norms and residuals are split over the sequence, which a run says behind its recomputation.
 
+    Megatron-LM trains experts under tensor parallelism in no other way (transformer/moe/moe_layer.py).
     Where it says nothing, the framework's generation is assumed to run as it usually did.
     """
     if tp == 1:
         return ""
-    splits = says(words, SPLITS_SEQUENCES)
-    if splits is not None:
-        return "on" if splits else "off"
+    splits = says(run.recompute, SPLITS_SEQUENCES)
+    shared = (run.ep or 1) > 1
+    if shared and splits is False:
+        raise NotExpressed("experts under tensor parallelism without sequence parallelism", run.recompute)
+    if splits is not None or shared:
+        return "off" if splits is False else "on"
     if framework not in MAY_SPLIT_SEQUENCES:
         return ""
     usual, other = ("on", "off") if framework == "megatron" else ("off", "on")

@@ -137,6 +137,7 @@ class Predictor:
             links=cluster.levels,
             reach=USUAL_REACH if run.tuning is None else run.tuning.reach,
             selective=spec.recompute == "selective",
+            expert_parallel=spec.ep,
         )
         key = (spec.model, spec.profiler, request)
         if key not in self._profiles:

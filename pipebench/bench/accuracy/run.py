@@ -29,7 +29,7 @@ class Run(Value, frozen=True, kw_only=True):
     dp: data parallelism: replicas. One of tp, pp and dp may be left out, it follows from the number of GPUs.
     cp: context parallelism.
     vpp: stages on each device.
-    ep: expert parallelism.
+    ep: expert parallelism: ranks that share out the experts, of models whose experts are known by the name.
     mbs: samples of the micro-batch of one replica.
     gbs: samples of the mini-batch, of all replicas.
     partition: layers of each stage in the order of execution, such as 5-6-6-5.

@@ -7,8 +7,10 @@ from pipebench.domain.value import Value
 
 
 class ModelSizes(Value, frozen=True, kw_only=True):
-    """architecture: of the model `llm`. kv_heads: 0 for as many as heads. ffn: 0 for four times hidden. source: of
-    the sizes.
+    """architecture: of the model `llm`. kv_heads: 0 for as many as heads. ffn: 0 for four times hidden; of a model
+    with experts that of one of them. head: width of a head, 0 for hidden / heads. experts, active: feed-forward
+    parts, and how many of them a token passes. head_norm: whether queries and keys are normed. source: of the
+    sizes.
     """
 
     architecture: str
@@ -18,10 +20,15 @@ class ModelSizes(Value, frozen=True, kw_only=True):
     vocab: int
     kv_heads: int = 0
     ffn: int = 0
+    head: int = 0
+    experts: int = 1
+    active: int = 1
+    head_norm: bool = False
     source: str = ""
 
 
 _LLAMA = "Grattafiori et al. 2024, The Llama 3 Herd of Models, table 3"
+_QWEN = "Yang et al. 2025, Qwen3 Technical Report, table 2, and the public config.json"
 _SELECTIVE = "Korthikanti et al. 2022, Reducing Activation Recomputation, table 3"
 PUBLIC: dict[str, ModelSizes] = {
     "llama3-8b": ModelSizes(
@@ -39,6 +46,34 @@ PUBLIC: dict[str, ModelSizes] = {
         ffn=53248,
         vocab=128256,
         source=_LLAMA,
+    ),
+    "qwen3-30b-a3b": ModelSizes(
+        architecture="mixtral",
+        layers=48,
+        hidden=2048,
+        heads=32,
+        kv_heads=4,
+        ffn=768,
+        head=128,
+        experts=128,
+        active=8,
+        head_norm=True,
+        vocab=151936,
+        source=_QWEN,
+    ),
+    "qwen3-235b-a22b": ModelSizes(
+        architecture="mixtral",
+        layers=94,
+        hidden=4096,
+        heads=64,
+        kv_heads=4,
+        ffn=1536,
+        head=128,
+        experts=128,
+        active=8,
+        head_norm=True,
+        vocab=151936,
+        source=_QWEN,
     ),
     "megatron-22b": ModelSizes(
         architecture="gpt2", layers=48, hidden=6144, heads=64, vocab=51200, source=_SELECTIVE

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from pipebench.bench.difference.operands import PlanSide
@@ -131,7 +132,8 @@ def _changes(before: Problem, after: Problem) -> Iterator[Change]:
         if name not in ("profile", "cluster", "regime", "pins"):
             yield from _change(name, getattr(before, name), getattr(after, name))
     for name in before.regime.__struct_fields__:
-        yield from _change(f"regime {name}", getattr(before.regime, name), getattr(after.regime, name))
+        figures = (getattr(problem.regime, name) for problem in (before, after))
+        yield from _change(f"regime {name}", *(1 if each is UNSET else each for each in figures))
     for name in before.pins.__struct_fields__:
         yield from _change(f"pin {name}", getattr(before.pins, name), getattr(after.pins, name))
 

@@ -11,18 +11,19 @@ from pipebench.algorithms.blocks.layer_profile import with_layers
 from pipebench.bench.machine.time_limits import BUILD_S, time_limit
 from pipebench.bench.problems.plugin_sources import build_graph, plugin_formats, profile_graph
 from pipebench.bench.problems.workload import Workload, default_mini_batch
+from pipebench.costs.experts import refuse_expert_ranks
 from pipebench.costs.step import step_costs, with_tensor_memory
 from pipebench.defaults import CLUSTER
 from pipebench.documents.units import readable_bytes
 from pipebench.domain.cluster import Cluster
 from pipebench.domain.errors import InvalidValue, PipebenchError
 from pipebench.domain.framework import Framework, StepCosts
-from pipebench.domain.problem import Problem
+from pipebench.domain.problem import Pins, Problem
 from pipebench.domain.profile import Precision, Profile, Provenance, Setting
 from pipebench.domain.recomputation import of_layers
 from pipebench.domain.tuning import USUAL_REACH, Tuning
 from pipebench.domain.value import Value, digest
-from pipebench.domain.workload import WorkloadSpec, problem_of
+from pipebench.domain.workload import WorkloadSpec, parts_of, problem_of
 from pipebench.formats.calibrations import read_calibration
 from pipebench.formats.clusters import DEFAULT_DEVICE_TYPE, load_cluster
 from pipebench.formats.devices import with_process_memory
@@ -211,15 +212,19 @@ class WorkloadBuilder:
             sizes.add(spec.micro_batch)
             sizes.add(-(-spec.micro_batch // (spec.dp or 1)))
         graph = self._once(("graph", str(reference)), lambda: build_graph(self._host, reference))
+        said = {name: getattr(spec, name) for name in WorkloadSpec.__struct_fields__}
+        pins = Pins(**parts_of(said)["pins"])
+        refuse_expert_ranks(graph, spec.ep, cluster.size, pins, str(reference.name))
         precision = spec.precision or "fp32"
         request = ProfileRequest(
             devices=cluster.types,
             micro_batches=tuple(sorted(sizes)),
             precision=precision,
             framework=tuned_framework(spec.framework, tuning),
-            links=() if spec.framework is None else cluster.levels,
+            links=() if spec.framework is None and spec.ep == 1 else cluster.levels,
             reach=USUAL_REACH if tuning is None else tuning.reach,
             selective=spec.recompute == "selective",
+            expert_parallel=spec.ep,
         )
         key = ("profiled", str(reference), spec.profiler, request)
         return self._once(key, lambda: profile_graph(self._host, spec.profiler, graph, request))

@@ -85,7 +85,7 @@ def select(host: Host, selection: Selection) -> list[Workload]:
 
 def _of_config(builder: WorkloadBuilder, path: str, sequence: int | None, overrides: dict[str, Any]) -> Workload:
     """The model of a config.json, trained as it mostly is: its own precision, fp32 gradients, Adam."""
-    config = read_config(path, sequence)
+    config = read_config(path, sequence, overrides.get("ep", 1))
     usual: dict[str, Any] = {"precision": config.precision or "bf16", "optimizer": "adam"}
     merged = usual | overrides
     if merged["precision"] != "fp32":

@@ -95,6 +95,18 @@ class Arrangement:
                 f"replicas share out weights and gradients (ZeRO-3); {why}", "plan with --optimizer-sharding zero1"
             )
 
+    @property
+    def expert_ranks(self) -> int:
+        """Ranks that share out the experts of a layer, 1 where none do."""
+        return self.problem.regime.expert_ranks
+
+    def require_whole_experts(self, why: str) -> None:
+        """Raises CannotExpress, with what stands against it, where ranks share out experts."""
+        if self.expert_ranks > 1:
+            raise CannotExpress(
+                f"{self.expert_ranks} ranks share out the experts of each layer; {why}", "plan with --ep 1"
+            )
+
     @cached_property
     def operators(self) -> tuple[tuple[Operator, ...], ...]:
         """The operators of each stage."""

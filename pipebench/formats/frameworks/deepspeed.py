@@ -31,6 +31,9 @@ def text(made: Arrangement) -> str:
     """A Python snippet: the subclass, the configuration as JSON, the model."""
     made.require_whole_weights("DeepSpeed runs no pipeline with it")
     made.require_plain_products()
+    made.require_whole_experts(
+        "DeepSpeed's pipelines take no degree for that: it is set in the model's MoE layers"
+    )
     if made.recompute == "selective":
         raise CannotExpress(
             "layers recompute selectively; DeepSpeed's pipelines run whole layers again",

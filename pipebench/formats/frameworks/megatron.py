@@ -176,6 +176,7 @@ def flags(made: Arrangement) -> str:
         f"--tensor-model-parallel-size {made.tensor_parallel}",
         f"--pipeline-model-parallel-size {made.pipeline}",
         f"--pipeline-model-parallel-layout '{write_layout(stages)}'",
+        *_experts(made),
         f"--micro-batch-size {made.micro_batch}",
         f"--global-batch-size {problem.mini_batch}",
     ]
@@ -192,6 +193,24 @@ def flags(made: Arrangement) -> str:
     lines += _overlap(made)
     lines += _recompute(made, stages)
     return "\n".join(lines) + "\n"
+
+
+def _experts(made: Arrangement) -> list[str]:
+    """Ranks that share out experts: each holds its experts whole, whatever tensor parallelism splits (Megatron-LM
+    would split them too unless it is told), and runs their products together, as they are priced.
+    """
+    if made.expert_ranks == 1:
+        return []
+    if made.tensor_parallel > 1 and not made.sequence_parallel:
+        raise CannotExpress(
+            "experts under tensor parallelism without sequence parallelism, which Megatron-LM does not train"
+        )
+    return [
+        f"--expert-model-parallel-size {made.expert_ranks}",
+        "--expert-tensor-parallel-size 1",
+        "--moe-grouped-gemm",
+        "--moe-token-dispatcher-type alltoall",
+    ]
 
 
 def comments(made: Arrangement) -> list[str]:

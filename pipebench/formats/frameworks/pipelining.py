@@ -26,6 +26,7 @@ def text(made: Arrangement) -> str:
     """A Python snippet. Recomputation and precision are no part of pipeline(): it says what to add."""
     made.require_whole_weights("its pipelines keep weights and gradients whole")
     made.require_plain_products()
+    made.require_whole_experts("pipeline() splits a model and shares out nothing")
     regime = made.problem.regime
     notes = [
         f"TP {made.tensor_parallel}, DP {made.data_parallel}, {made.pipeline} ranks of {made.virtual} stages, "

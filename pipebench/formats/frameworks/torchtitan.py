@@ -88,6 +88,7 @@ def text(made: Arrangement, csv: str) -> str:
         f"    tensor_parallel_degree={made.tensor_parallel},\n"
         f"{_WHOLE_SEQUENCES if made.tensor_parallel > 1 and not made.sequence_parallel else ''}"
         f"{_data_parallel(made)}"
+        f"{_experts(made)}"
         f"{pipeline if made.pipeline > 1 else ''}"
         ")\n"
         f"activation_checkpoint = {_CHECKPOINTS[made.recompute]}\n"
@@ -170,6 +171,23 @@ def _data_parallel(made: Arrangement) -> str:
         f"    data_parallel_shard_degree={made.data_parallel},\n"
         f'    fsdp_reshard_after_forward="{"always" if made.shards_weights else "never"}",\n'
     )
+
+
+def _experts(made: Arrangement) -> str:
+    """Ranks that share out experts are taken among those that share out weights and those of tensor parallelism
+    (`ParallelDims`): replicas that hold whole copies are none of them.
+    """
+    ranks = made.expert_ranks
+    if ranks == 1:
+        return ""
+    sharded = made.shards_optimizer or made.shards_weights
+    if made.tensor_parallel * (made.data_parallel if sharded else 1) % ranks:
+        raise CannotExpress(
+            f"{ranks} ranks share out experts, and replicas hold copies of the weights: torchtitan takes these "
+            "ranks from those of its FSDP",
+            "plan with --optimizer-sharding zero3, in a pipeline zero1",
+        )
+    return f"    expert_parallel_degree={ranks},\n"
 
 
 def _priced_as(made: Arrangement) -> Framework | None:

@@ -127,11 +127,14 @@ def line_of(
     draw: random numbers, for an order of the operators of each stage that goes one branch after the other; None:
     as the stages have them. reserve: whether the memory stays free that the problem wants free.
     None where stages differ in degree or wait for each other in a circle, where operators have no times, or what a
-    stage costs is no sum over its operators: replicas that share all weights, devices of several types.
+    stage costs is no sum over its operators: replicas that share all weights, ranks that share out experts,
+    devices of several types.
     """
     problem = model.problem
     degrees = {part.way.tensor_parallel for part in draft.parts}
     if len(degrees) > 1 or problem.regime.shards_weights or len(set(problem.cluster.devices)) > 1:
+        return None
+    if problem.regime.expert_ranks > 1:
         return None
     parts = _one_behind_the_other(model, draft)
     degree = degrees.pop()

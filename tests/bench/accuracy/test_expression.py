@@ -180,6 +180,26 @@ def test_without_a_pipeline_what_a_replica_computes_is_one_pass(gbs: str, each: 
     assert made.spec.micro_batch == 4 * int(each)
 
 
+QWEN = {
+    "model": "Qwen3_30B_a3B (Pre-Training Performance)",
+    "layers": "", "hidden": "", "heads": "", "seq": "4096", "device": "DGX-H100", "gpus": "16", "nodes_gpus": "",
+    "vocab": "", "tp": "1", "pp": "2", "dp": "", "ep": "8", "vpp": "", "mbs": "1", "gbs": "1024",
+    "precision": "BF16", "framework": "Megatron-Bridge", "recompute": "",
+}  # fmt: skip
+
+
+def test_experts_of_a_model_that_is_known_are_shared_out() -> None:
+    spec = express(run(**QWEN)).spec
+    assert (spec.ep, spec.tp, spec.pp, spec.dp) == (8, 1, 2, 8)
+    assert spec.model is not None
+    assert "layers=48,hidden=2048,heads=32,kv_heads=4,ffn=768,vocab=151936,sequence=4096" in spec.model
+    assert spec.model.endswith("experts=128,active=8,head=128,head_norm=true]")
+    made = express(run(**QWEN | {"tp": "2"}))
+    assert not {"generation of Megatron-LM", "sequence parallelism"} & set(assumed(made))
+    whole = express(run(**QWEN | {"ep": "1"})).spec
+    assert (whole.ep, whole.model) == (1, spec.model)
+
+
 def test_a_partition_is_taken_as_it_is() -> None:
     assert express(run(partition="5-3")).layers_by_stage == (5, 3)
 
@@ -188,6 +208,13 @@ def test_a_partition_is_taken_as_it_is() -> None:
     ("changes", "reason"),
     [
         ({"ep": "8"}, "expert parallelism"),
+        (QWEN | {"ep": "16"}, "ranks of a stage that cannot share out the experts"),
+        (QWEN | {"model": "Qwen3_30B_a3B (tokendrop)"}, "tokens that experts drop"),
+        (
+            QWEN | {"tp": "2", "recompute": "none + no sequence parallel"},
+            "experts under tensor parallelism without sequence parallelism",
+        ),
+        (QWEN | {"framework": "torchtitan"}, "expert parallelism of a framework that the table says nothing of"),
         ({"cp": "2"}, "context parallelism"),
         ({"framework": "Megatron-Bridge (FSDP)"}, "fully sharded data parallelism in a pipeline"),
         ({"framework": "Megatron-Bridge; FSDP=64"}, "replicas that share out weights in groups"),

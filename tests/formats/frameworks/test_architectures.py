@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from pipebench.domain.problem import Pins
+from pipebench.domain.problem import OptimizerSharding, Pins
 from pipebench.formats.frameworks import megatron
-from pipebench.formats.frameworks.arrangement import Arrangement, arrange
+from pipebench.formats.frameworks.arrangement import Arrangement, CannotExpress, arrange
 from pipebench.formats.frameworks.targets import TARGETS
 from tests.language_models import TINY, planned, problem
 
@@ -127,6 +127,42 @@ def test_megatron_is_told_of_the_layers(options: dict[str, Any], flags: list[str
     made = arranged(**options)
     assert architecture_flags(made) == flags
     assert unsaid(made) == own
+
+
+ROUTED: dict[str, Any] = {"architecture": "mixtral", "experts": 4, "active": 2}
+
+
+def shared(ranks: int, tensor: int, data: int, sharding: OptimizerSharding = "zero1") -> Arrangement:
+    """Stages of so many replicas of so many ranks; some of these share out the experts."""
+    pins = Pins(tensor_parallel=tensor, pipeline=2, data_parallel=data, virtual_stages=1, recompute="none")
+    made = problem(2 * tensor * data, 8, pins, sharding, expert_parallel=ranks, **TINY | ROUTED)
+    return arrange(made, planned(made))
+
+
+def test_megatron_is_told_which_ranks_share_out_experts() -> None:
+    lines = TARGETS["megatron"].write(shared(4, 2, 4), "").splitlines()
+    at = lines.index("--expert-model-parallel-size 4")
+    assert lines[at + 1 : at + 4] == [
+        "--expert-tensor-parallel-size 1",
+        "--moe-grouped-gemm",
+        "--moe-token-dispatcher-type alltoall",
+    ]
+    assert "--sequence-parallel" in lines
+    assert not any("expert-model" in line for line in TARGETS["megatron"].write(shared(1, 2, 4), "").splitlines())
+
+
+def test_torchtitan_takes_the_ranks_from_those_that_share_out_weights() -> None:
+    assert "    expert_parallel_degree=4,\n" in TARGETS["torchtitan"].write(shared(4, 2, 4), "order.csv")
+    assert "    expert_parallel_degree=2,\n" in TARGETS["torchtitan"].write(shared(2, 2, 4, "none"), "order.csv")
+    assert "expert" not in TARGETS["torchtitan"].write(shared(1, 2, 4), "order.csv")
+    with pytest.raises(CannotExpress, match="4 ranks share out experts, and replicas hold copies of the weights"):
+        TARGETS["torchtitan"].write(shared(4, 2, 4, "none"), "order.csv")
+
+
+@pytest.mark.parametrize("target", ["deepspeed", "pipelining", "pipedream"])
+def test_others_have_no_words_for_shared_experts(target: str) -> None:
+    with pytest.raises(CannotExpress, match="2 ranks share out the experts of each layer"):
+        TARGETS[target].write(shared(2, 1, 2, "none"), "")
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from pipebench_models.graph_builder import GraphBuilder
 from pipebench_models.operators import linear
 from pipebench_torch import executor
 from pipebench_torch.processes import nodes
+from tests.costs.test_experts import one_layer, one_stage
 from tests.plugins.running import services
 from tests.plugins.torch.small import diamond, problem_of, run, stages
 
@@ -121,6 +122,12 @@ def test_a_port_in_use() -> None:
 def test_without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nodes.importlib.util, "find_spec", lambda name: None)
     assert failure(chain()) == "torch is not installed (pip install 'pipebench[torch]')"
+
+
+def test_experts_that_ranks_share_out_are_unsupported() -> None:
+    with pytest.raises(UnsupportedProblem, match="4 ranks share out experts: torch runs each operator whole"):
+        executor.refuse_sharded(one_layer(4), one_stage(4))
+    executor.refuse_sharded(one_layer(1), one_stage(4))
 
 
 def test_sharded_and_tensor_parallel_plans_are_unsupported() -> None:

@@ -123,7 +123,7 @@ def remark_lines(made: Accuracy) -> Iterator[str]:
         runs = quantity(made.with_interval, "run")
         yield f"the interval holds the measured time in {percent(made.covered)} of {runs}"
     elif made.errors is not None:
-        yield "predictions carry no interval: too few runs stand behind the calibration"
+        yield "predictions carry no interval: too few runs like them stand behind the constants"
 
 
 def named_runs(rows: Sequence[AccuracyRow]) -> str:
