@@ -52,13 +52,13 @@ class Trouble:
 
     kind: what is left out: the `plugin` as a whole, a `hook` (all that it offers in one slot) or a `component`;
     one whose name another plugin has is a `clash`. Or what is only told: that a
-    function is `no hook`, or that a version is `aging`.
+    function is `no hook`, or has the name of one and `no mark`, or that a version is `aging`.
     slot: of a hook or component. component: its name; None where it has none.
     remedy: in place of the usual one.
     """
 
     provider: Provider
-    kind: Literal["plugin", "hook", "component", "clash", "no hook", "aging"]
+    kind: Literal["plugin", "hook", "component", "clash", "no hook", "no mark", "aging"]
     why: str
     slot: str = ""
     component: str | None = None
@@ -81,7 +81,7 @@ class Trouble:
 
     @property
     def _loss(self) -> str:
-        if self.kind in ("no hook", "aging"):
+        if self.kind in ("no hook", "no mark", "aging"):
             return ""
         return " are left out" if self.kind == "hook" else " is left out"
 
