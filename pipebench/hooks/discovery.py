@@ -186,20 +186,20 @@ def first_line(error: BaseException) -> str:
 
 def cause(error: BaseException) -> str:
     """An error in one line, with the place in the code of a plugin at which it was raised."""
-    return f"{type(error).__name__}: {first_line(error)}".removesuffix(": ") + _place(error)
+    return f"{type(error).__name__}: {first_line(error)}".removesuffix(": ") + place(error)
 
 
-def _place(error: BaseException) -> str:
-    """The innermost frame that is neither pipebench's nor Python's: the file's name, without its folder."""
+def place(error: BaseException) -> str:
+    """The innermost frame that is neither pipebench's nor Python's, as " (mine.py, line 9)"; empty for none."""
     if isinstance(error, SyntaxError):  # its text names the line
         return ""
-    place, step = "", error.__traceback__
+    found, step = "", error.__traceback__
     while step is not None:
         path = step.tb_frame.f_code.co_filename
         if not (path.startswith("<") or is_suites(path) or is_pythons(path)):
-            place = f" ({os.path.basename(path)[:80]}, line {step.tb_lineno})"
+            found = f" ({os.path.basename(path)[:80]}, line {step.tb_lineno})"
         step = step.tb_next
-    return place
+    return found
 
 
 def is_suites(path: str) -> bool:

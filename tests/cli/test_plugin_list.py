@@ -120,7 +120,10 @@ def test_the_doctor_names_what_mends_it(
         ),
         ("print('hello')\n" + NAMED, "take the print out of what sick_one runs when it is imported"),
         ("import os; os.chdir('/')\n" + NAMED, "take the change out of what sick_one runs when it is imported"),
-        (NAMED.replace("@hookimpl\n", ""), "write @hookimpl (from pipebench.hooks) above it in the module sick_one"),
+        (
+            NAMED.replace("@hookimpl\n", ""),
+            "write @hookimpl (from pipebench.hooks) above it in the module sick_one",
+        ),
         (NAMED.replace("API = 1", "API = 0"), "write it for hook API 1"),
         (NAMED.replace("API = 1", "API = '1'"), "write PIPEBENCH_API = 1 in the module sick_one"),
         ("import time; time.sleep(1.1)\n" + NAMED, "do the work in the module that `load` names"),
