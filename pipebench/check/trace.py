@@ -249,8 +249,6 @@ def check_trace(
 ) -> Verdict:
     """The verdict on a trace: tasks as scheduled, one at a time, precedences, transfers, links, memory.
 
-    Its length is that of its tasks, at least.
-
     Simulated traces must have the durations of the cost model and every transfer that takes time.
     Measured traces may lack transfers. Their transfers last from the call that sends to the end of the call that
     receives, so they may overlap on a link.
@@ -268,7 +266,6 @@ def check_trace(
     simulated = trace.origin == "simulated"
     witness = (
         wrong_duration(model, plan, traced, simulated)
-        or short_total(trace, tolerance_ns)
         or overlap_in_lane(traced, tolerance_ns)
         or broken_precedence(plan, traced, waiting_stages(model, plan), tolerance_ns)
         or wrong_transfer(model, plan, traced, trace, tolerance_ns)
@@ -280,21 +277,18 @@ def check_trace(
     return trace_memory(problem, plan, trace)
 
 
-def short_total(trace: Trace, tolerance_ns: int = 0) -> Witness | None:
-    """A length that its tasks do not fit in, from the start of the first to the end of the last one."""
-    spanned = max(trace.end_ns, default=0) - min(trace.start_ns, default=0)
-    if trace.total_ns >= spanned - tolerance_ns:
-        return None
-    return Witness(rule="shape", message=f"total_ns is {trace.total_ns}, its tasks take {exact_ns(spanned)}")
-
-
 def check_run(problem: Problem, plan: Plan, schedule: Schedule, trace: Trace) -> Witness | None:
-    """Why a measured trace is none of this schedule: tasks that it lacks or repeats, or a length they do not fit in.
+    """Why a trace is none of this schedule: tasks that it lacks or repeats, or a length that they do not fit in.
 
-    Less than `check_trace` asks: devices whose clocks disagree run in an order that no clock shows.
+    It looks at no order: on devices whose clocks disagree no clock shows that.
     """
     traced = _tasks_of_trace(problem, CostModel(problem), plan, schedule, trace)
-    return traced if isinstance(traced, Witness) else short_total(trace)
+    if isinstance(traced, Witness):
+        return traced
+    spanned = max(trace.end_ns, default=0) - min(trace.start_ns, default=0)
+    if trace.total_ns >= spanned:
+        return None
+    return Witness(rule="shape", message=f"total_ns is {trace.total_ns}, its tasks take {exact_ns(spanned)}")
 
 
 def _tasks_of_trace(
