@@ -68,7 +68,10 @@ def test_what_was_not_measured_tonight_is_said(tmp_path: Path) -> None:
 
 def test_what_is_no_longer_measured_is_said_for_thirty_nights(tmp_path: Path) -> None:
     """A planner that is gone, as its plugin no longer loads, becomes neither slower nor worse: nothing fails."""
-    both, said = (measured(), measured(subject=subject("other"))), "not measured tonight, last on 2026-01-01: other"
+    both, said = (
+        (measured(), measured(subject=subject("other"))),
+        "not measured tonight, last on 2026-01-01: other",
+    )
     nights = [night(0, *both), *(night(number, both[0]) for number in range(1, 31))]
     assert any(notice.startswith(said) for notice in judged(tmp_path / "30", *nights).notices)
     assert not any("not measured" in notice for notice in judged(tmp_path / "31", *nights, night(31)).notices)

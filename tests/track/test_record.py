@@ -175,7 +175,9 @@ def test_a_planner_that_crashes_from_its_first_night_is_named(tmp_path: Path) ->
 
 def test_a_plugin_that_is_left_out_stands_in_the_night(tmp_path: Path) -> None:
     host = Host()
-    host.troubles = [Trouble(Provider("mine", "1.0", "mine"), "plugin", "ModuleNotFoundError: No module named 'x'")]
+    host.troubles = [
+        Trouble(Provider("mine", "1.0", "mine"), "plugin", "ModuleNotFoundError: No module named 'x'")
+    ]
     record(host, request(of(GOOD)), prepare(tmp_path, datetime.now(UTC)), 60.0)
     (notice,) = judge(open_history(tmp_path)).notices
     assert notice == "plugin mine 1.0 (mine) is left out: ModuleNotFoundError: No module named 'x'"

@@ -91,7 +91,7 @@ class PluginEntry(Value, frozen=True, kw_only=True):
 
     @property
     def waits(self) -> bool:
-        """Whether it is loaded for longer than a busy machine explains: it sleeps, or asks a slow disk or server."""
+        """Whether it is loaded for longer than a busy machine explains: it sleeps, or asks a slow server."""
         return self.import_wall_s >= LONG_WALL_S and self.import_wall_s > BUSY * self.import_cpu_s
 
 

@@ -52,7 +52,7 @@ CONFIRMED = 2
 
 
 def deadline(interview: Interview) -> None:
-    """62 operators on 8 devices: a plan or DeadlineReached at most a second after the limit, but not with time left.
+    """62 operators on 8 devices: a plan or DeadlineReached at most a second after the limit, none with time left.
 
     A call that is late, but ends, is made again, twice at most: the machine may have been busy.
     """
