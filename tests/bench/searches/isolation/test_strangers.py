@@ -91,7 +91,7 @@ def plan(problem, context):
 """
     row = run(tmp_path, source, timeout_s=20.0).row
     assert row.status == "timeout"
-    assert row.reason.startswith("it gave up after 0.0")
+    assert row.reason.startswith("it gave up after ")
     assert row.reason.endswith(" s of 20 s: no plan in time")
 
 
