@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pipebench.bench.machine.environment import disturbance, usage
 from pipebench.bench.score import prediction_error
 from pipebench.bench.services import HostServices
-from pipebench.check import require_ordered, require_valid_plan
+from pipebench.check import check_run, require_ordered, require_valid_plan
 from pipebench.costs.quantise import NS_PER_S
 from pipebench.defaults import MEASURING_EXECUTOR, scheduler_for
 from pipebench.documents.document import PlannedProblem
-from pipebench.domain.errors import PipebenchError
+from pipebench.domain.errors import PipebenchError, PluginFailed
 from pipebench.domain.plan import Plan
 from pipebench.domain.schedule import ALL_REDUCE, TASK_KINDS, Schedule
 from pipebench.domain.trace import Trace
@@ -83,6 +83,9 @@ def execute_plan(
     if measured.origin != "measured":
         hint = f"name one that does, such as {MEASURING_EXECUTOR}"
         raise PipebenchError(f"executor {executor!r} measures nothing", hint)
+    wrong = check_run(problem, plan, schedule, measured)
+    if wrong is not None:
+        raise PluginFailed(f"executor {executor!r}: its trace is of no such run: {wrong.message}")
     return gap(planned, schedule, simulated, measured, tuple(notices), tuple(disturbance(before, usage())))
 
 

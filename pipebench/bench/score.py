@@ -10,7 +10,7 @@ from pipebench.bench.prediction_interval import interval_of
 from pipebench.bench.row_bounds import SUITE
 from pipebench.bench.services import HostServices
 from pipebench.bench.shape import shape_fields
-from pipebench.check import check_pins, check_schedule
+from pipebench.check import check_pins, check_run, check_schedule
 from pipebench.costs.estimate import estimate
 from pipebench.costs.quantise import NS_PER_S
 from pipebench.costs.sharded_stage import is_sharded
@@ -103,6 +103,10 @@ def time_fields(
             continue
         if trace.origin == "measured":
             disturbances = disturbance(before, usage())
+            wrong = check_run(problem, plan, schedule, trace)
+            if wrong is not None:
+                notices.append(f"executor {name}: its trace is of no such run: {wrong.message}")
+                continue
             noted += disturbances
             undisturbed = not disturbances
         notices += [f"executor {name}: {line}" for line in noted]

@@ -277,6 +277,20 @@ def check_trace(
     return trace_memory(problem, plan, trace)
 
 
+def check_run(problem: Problem, plan: Plan, schedule: Schedule, trace: Trace) -> Witness | None:
+    """Why a trace is none of this schedule: tasks that it lacks or repeats, or a length that they do not fit in.
+
+    It looks at no order: on devices whose clocks disagree no clock shows that.
+    """
+    traced = _tasks_of_trace(problem, CostModel(problem), plan, schedule, trace)
+    if isinstance(traced, Witness):
+        return traced
+    spanned = max(trace.end_ns, default=0) - min(trace.start_ns, default=0)
+    if trace.total_ns >= spanned:
+        return None
+    return Witness(rule="shape", message=f"total_ns is {trace.total_ns}, its tasks take {exact_ns(spanned)}")
+
+
 def _tasks_of_trace(
     problem: Problem, model: CostModel, plan: Plan, schedule: Schedule, trace: Trace
 ) -> TracedTasks | Witness:

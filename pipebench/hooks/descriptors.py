@@ -107,6 +107,10 @@ class Component:
     calls: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
 
+    def names_files(self, options: Value) -> bool:
+        """Whether these options of it name a file of the user."""
+        return any(getattr(options, name, "") for name in self.paths)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planner(Component):

@@ -52,13 +52,13 @@ class Trouble:
 
     kind: what is left out: the `plugin` as a whole, a `hook` (all that it offers in one slot) or a `component`;
     one whose name another plugin has is a `clash`. Or what is only told: that a
-    function is `no hook`, or that a version is `aging`.
+    function is `no hook`, or has the name of one and `no mark`, or that a version is `aging`.
     slot: of a hook or component. component: its name; None where it has none.
     remedy: in place of the usual one.
     """
 
     provider: Provider
-    kind: Literal["plugin", "hook", "component", "clash", "no hook", "aging"]
+    kind: Literal["plugin", "hook", "component", "clash", "no hook", "no mark", "aging"]
     why: str
     slot: str = ""
     component: str | None = None
@@ -81,7 +81,7 @@ class Trouble:
 
     @property
     def _loss(self) -> str:
-        if self.kind in ("no hook", "aging"):
+        if self.kind in ("no hook", "no mark", "aging"):
             return ""
         return " are left out" if self.kind == "hook" else " is left out"
 
@@ -186,20 +186,20 @@ def first_line(error: BaseException) -> str:
 
 def cause(error: BaseException) -> str:
     """An error in one line, with the place in the code of a plugin at which it was raised."""
-    return f"{type(error).__name__}: {first_line(error)}".removesuffix(": ") + _place(error)
+    return f"{type(error).__name__}: {first_line(error)}".removesuffix(": ") + place(error)
 
 
-def _place(error: BaseException) -> str:
-    """The innermost frame that is neither pipebench's nor Python's: the file's name, without its folder."""
+def place(error: BaseException) -> str:
+    """The innermost frame that is neither pipebench's nor Python's, as " (mine.py, line 9)"; empty for none."""
     if isinstance(error, SyntaxError):  # its text names the line
         return ""
-    place, step = "", error.__traceback__
+    found, step = "", error.__traceback__
     while step is not None:
         path = step.tb_frame.f_code.co_filename
         if not (path.startswith("<") or is_suites(path) or is_pythons(path)):
-            place = f" ({os.path.basename(path)[:80]}, line {step.tb_lineno})"
+            found = f" ({os.path.basename(path)[:80]}, line {step.tb_lineno})"
         step = step.tb_next
-    return place
+    return found
 
 
 def is_suites(path: str) -> bool:

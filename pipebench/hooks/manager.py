@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
+from types import ModuleType
 from typing import Any, TypeVar, cast
 
 import pluggy
@@ -30,6 +31,8 @@ from pipebench.hooks.flaws import flaw
 
 C = TypeVar("C", bound=Component)
 _HOOKS = [f"pipebench_{slot}" for slot in SLOTS]
+MARK = "write @hookimpl (from pipebench.hooks) above it"
+"""What makes a function of a plugin a hook, in the words of a warning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,13 @@ class Host:
                 if not caller.has_spec():
                     why, hint = f"there is no hook {caller.name!r}", nearest(caller.name, _HOOKS)
                     self.troubles.append(Trouble(found.provider, "no hook", why, remedy=hint))
+            for name in _HOOKS:
+                if callable(getattr(found.module, name, None)) and not self._is_marked(found.module, name):
+                    why = f"{name} is no hook: it is not marked as one"
+                    self.troubles.append(Trouble(found.provider, "no mark", why, remedy=MARK))
+
+    def _is_marked(self, module: ModuleType, name: str) -> bool:
+        return any(caller.name == name for caller in self._manager.get_hookcallers(module) or ())
 
     def slot(self, slot: str) -> dict[str, Registration]:
         """The components of a slot by name, sorted. A clash keeps the first provider and warns of both."""

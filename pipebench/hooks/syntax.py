@@ -10,6 +10,8 @@ from pipebench.domain.errors import PipebenchError, unknown
 from pipebench.domain.value import Value
 
 T = TypeVar("T", bound=Value)
+NOTHING = "null"
+"""The text of None, where an option may be that."""
 _NAMED = re.compile(r"(?:[^,\[\]]|\[[^\[\]]*\])*")
 """Up to a comma outside brackets."""
 _PROGRAM = re.compile(r"\s*cmd:")
@@ -112,7 +114,7 @@ def with_options(reference: Reference, options: dict[str, str]) -> Reference:
 
 
 def typed_options(reference: Reference, options_type: type[T]) -> T:
-    """The options of a reference as the component's options type.
+    """The options of a reference as the component's options type. A colon stands between the entries of a list.
 
     Raises PipebenchError for an option that does not exist (nearest match) or a value that it cannot have.
     """
@@ -120,18 +122,36 @@ def typed_options(reference: Reference, options_type: type[T]) -> T:
     for option in reference.options:
         if option not in fields:
             raise unknown(f"option of {reference.name!r}:", option, fields)
+    given = {name: _entries(text, fields[name].type) for name, text in reference.options.items()}
     try:
-        return msgspec.convert(dict(reference.options), options_type, strict=False)
+        return msgspec.convert(given, options_type, strict=False)
     except msgspec.ValidationError as error:
         raise _wrong_value(reference, options_type, str(error)) from None
 
 
+def _entries(text: str, annotation: Any) -> str | list[str]:
+    """The text of an option; of one whose type is a list or a tuple its entries."""
+    if not _is_list(annotation) or (text == NOTHING and type(None) in get_args(annotation)):
+        return text
+    return text.split(":") if text else []
+
+
+def _is_list(annotation: Any) -> bool:
+    """Whether a type is a list or a tuple, also one that may be None; not where it may be a text as well."""
+    if get_origin(annotation) in (list, tuple):
+        return True
+    parts = [part for part in get_args(annotation) if part is not type(None)]
+    return get_origin(annotation) is not Literal and bool(parts) and all(map(_is_list, parts))
+
+
 def _wrong_value(reference: Reference, options_type: type[Value], message: str) -> PipebenchError:
     what, _, place = message.rpartition(" - at `$.")
-    option = place.rstrip("`")
+    option = place.rstrip("`").partition("[")[0]
     kind = next((info.type for info in msgspec.structs.fields(options_type) if info.name == option), None)
     if kind is None:
         return PipebenchError(f"{reference}: {message}")
+    if _is_list(kind):
+        return PipebenchError(f"{reference}: option {option!r}: {what}", "write its entries as 1:2:4")
     valid = _choices(kind)
     if valid:
         return unknown(f"value of option {option!r} in {reference}:", reference.options[option], valid)

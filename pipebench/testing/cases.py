@@ -106,6 +106,7 @@ CHAIN_US = (300, 500, 200, 700, 400, 600)
 LINE_US = (*CHAIN_US, 350, 450)
 DAG_US = (200, 600, 300, 500, 400, 250)
 DAG_EDGES = ((0, 1, 200_000), (0, 3, 200_000), (1, 2, 100_000), (3, 4, 150_000), (2, 5, 50_000), (4, 5, 80_000))
+DAG_DECLARED = (3, 0, 5, 1, 4, 2)
 STARVED_BYTES = 1_000
 
 
@@ -151,8 +152,19 @@ def _with_recomputation(costs: OperatorCosts, graph: OperatorGraph) -> OperatorC
 
 
 def dag(mode: RegimeMode) -> Problem:
-    """Two branches between a common source and a common sink, four devices."""
-    return problem("dag", mode, 4, DAG_US, DAG_EDGES)
+    """Two branches between a common source and a common sink, four devices.
+
+    Its operators are declared in another order than they can run in, as those of a file may be.
+    """
+    made = problem("dag", mode, 4, DAG_US, DAG_EDGES)
+    profile = made.profile
+    operators = tuple(profile.graph.operators[position] for position in DAG_DECLARED)
+    costs = tuple(
+        replace(each, operators=tuple(each.operators[position] for position in DAG_DECLARED))
+        for each in profile.costs
+    )
+    graph = replace(profile.graph, operators=operators)
+    return replace(made, profile=replace(profile, graph=graph, costs=costs))
 
 
 PROBLEM_CASES = ("tiny", "chain", "dag", "one-device", "spare-devices")

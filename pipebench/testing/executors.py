@@ -10,7 +10,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from pipebench.bench.services import HostServices
-from pipebench.check import check_trace
+from pipebench.check import check_run, check_trace
 from pipebench.defaults import KIT_SCHEDULERS
 from pipebench.domain.graph import Operator, OperatorGraph, Parameter, Tensor
 from pipebench.domain.problem import Problem
@@ -166,9 +166,12 @@ class ExecutorRuns:
         found = {}
         for name, answer in self.repeated_calls.first.items():
             if name in self.planned and answer.trace is not None:
-                verdict = self._verdict(name, answer)
-                if verdict.witness is not None:
-                    found[name] = verdict.witness
+                planned, schedule = self.planned[name]
+                witness = self._verdict(name, answer).witness or check_run(
+                    planned.problem, planned.plan, schedule, answer.trace
+                )
+                if witness is not None:
+                    found[name] = witness
         return found
 
     def _verdict(self, name: str, answer: Answer) -> Verdict:

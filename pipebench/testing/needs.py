@@ -3,7 +3,7 @@
 from pipebench.hooks.descriptors import Planner
 from pipebench.testing import cases
 from pipebench.testing.planners.optimality import ASKED
-from pipebench.testing.planners.questions import AGAIN, DEADLINES, EDGES, FIRST
+from pipebench.testing.planners.questions import AGAIN, DEADLINES, EDGES, FIRST, SPARE
 from pipebench.testing.targets import CheckTarget
 
 NONE: frozenset[str] = frozenset()
@@ -12,10 +12,10 @@ OWN = ("discovery", "metadata", "suffixes", "memo", "options", "cancel", "dead-w
 CHAIN = ("chain", FIRST, AGAIN)
 QUESTIONS: dict[str, tuple[str, ...]] = {
     **{f"validity-{name}": CHAIN if name == "chain" else (name,) for name in cases.PROBLEM_CASES},
-    "infeasible": ("starved",),
+    "infeasible": ("starved", *cases.PROBLEM_CASES),
     "memory-edge": ("chain", *EDGES),
     "pins": tuple(f"pin {pin}" for pin in cases.PINNED),
-    "deadline": DEADLINES,
+    "deadline": (*DEADLINES, SPARE),
     "optimality": ASKED,
 }
 """Check of planners to what it asks about; others look at every answer."""

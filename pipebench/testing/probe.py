@@ -28,13 +28,19 @@ from pipebench.bench.searches.isolation.child import Channel
 from pipebench.bench.searches.timing import CompilationWatch
 from pipebench.bench.services import HostServices
 from pipebench.domain.artefact import Cell, Claim, Figure
-from pipebench.domain.errors import InfeasibleProblem, PipebenchError, PluginFailed, UnsupportedProblem
+from pipebench.domain.errors import (
+    InfeasibleProblem,
+    InvalidValue,
+    PipebenchError,
+    PluginFailed,
+    UnsupportedProblem,
+)
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
 from pipebench.domain.value import Value
 from pipebench.hooks.context import Context, DeadlineReached, ProfileRequest
 from pipebench.hooks.descriptors import Component, Planner
-from pipebench.hooks.discovery import cause
+from pipebench.hooks.discovery import cause, place
 from pipebench.hooks.manager import Host
 from pipebench.hooks.syntax import parse_reference, typed_options
 from pipebench.testing.calls import Answer, Call, Ending
@@ -257,15 +263,18 @@ def _answer(host: Host, call: Call, folder: str, originals: Originals, reach: Re
             with reach.watched():
                 returned = work(*_arguments(call, context))
         except BaseException as error:  # a component may raise anything, SystemExit included
-            ending, reason, advised = _ending(error), _text(error), _is_advised(error)
+            ending, reason, advised = _ending(error, call.slot), _text(error), _is_advised(error)
+            reason += place(error) if ending in ("refused", "unusable") else ""
     told: dict[str, Any] = {}
     if ending == "returned":
         try:
             told = _answer_fields(services, component, call, returned)
         except PipebenchError as error:
             wrong = call.slot != "planners" or isinstance(error, PluginFailed)
-            ending = "unusable" if wrong else _ending(error)
+            ending = "unusable" if wrong else _ending(error, call.slot)
             reason, advised = _text(error), _is_advised(error)
+            if isinstance(error, InvalidValue) and ending == "refused":
+                reason = f"its plan: {reason}"
     try:
         told["counters"] = exact_counters(call.component, context.counters)
     except PipebenchError as error:
@@ -372,10 +381,13 @@ def _changes(before: dict[str, bytes | None], after: dict[str, bytes | None]) ->
 
 
 def _is_advised(error: BaseException) -> bool:
-    return isinstance(error, PipebenchError) and error.hint is not None
+    """Whether the text says what to do. A value that breaks its rules is a fault: nothing is to be refused."""
+    return isinstance(error, InvalidValue) or (isinstance(error, PipebenchError) and error.hint is not None)
 
 
-def _ending(error: BaseException) -> Ending:
+def _ending(error: BaseException, slot: str) -> Ending:
+    if isinstance(error, InvalidValue) and slot == "executors":
+        return "unusable"  # of a trace, mostly: no device is missing
     kinds: tuple[tuple[type[BaseException], Ending], ...] = (
         (InfeasibleProblem, "infeasible"),
         (UnsupportedProblem, "unsupported"),

@@ -79,7 +79,12 @@ def _unknown_target(host: Host, name: str, points: list[EntryPoint]) -> Pipebenc
     if any(_means(name, "", provider) for provider in providers):
         if any(_means(name, "", each.provider) for each in host.troubles):
             return PluginNotLoaded(f"plugin {name!r} could not be loaded", "see pipebench plugin doctor")
-        return PipebenchError(f"plugin {name!r} offers nothing that can be checked")
+        hint = "its module has functions such as pipebench_planners, marked with @hookimpl of pipebench.hooks"
+        return PipebenchError(f"plugin {name!r} offers nothing that can be checked", hint)
+    for each in host.troubles:
+        if each.kind == "component" and each.component == name:
+            what = f"{each.slot.removesuffix('s')} {name!r} could not be loaded"
+            return PluginNotLoaded(what, "see pipebench plugin doctor")
     names = {known for slot in SLOTS for known in host.slot(slot)} | set(plugin_names())
     return unknown("plugin or component", name, names)
 

@@ -1,5 +1,7 @@
 """The error of a simulation is parted: with the measured times of tasks, what is left is not the profile's."""
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -53,6 +55,28 @@ def figures() -> dict[str, object]:
 
 
 BOTH_ORDERS = pytest.mark.parametrize("executors", [("simulate", "real"), ("real", "simulate")])
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"total_ns": 0}, "total_ns is 0, its tasks take "),
+        ({"total_ns": 10}, "total_ns is 10, its tasks take "),
+        (
+            {"lane": (), "stage": (), "micro_batch": (), "kinds": "", "start_ns": (), "end_ns": ()},
+            "B of stage 0, micro-batch 0 ran 0 times",
+        ),
+    ],
+)
+def test_a_trace_that_shows_no_such_run_counts_for_nothing(
+    change: dict[str, Any], why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An executor is a plugin: what it did not run, or ran in no time, is no measurement."""
+    monkeypatch.setattr(Services, "execute", lambda *_: replace(measured(), **change))
+    fields, notices = scored(("real",))
+    assert "measured_s" not in fields
+    (notice,) = notices
+    assert notice.startswith(f"executor real: its trace is of no such run: {why}")
 
 
 def test_a_row_has_all_three() -> None:

@@ -1,6 +1,7 @@
 """pipebench plugin list and doctor, with plugins that are well and plugins that are not."""
 
 import json
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -84,6 +85,8 @@ def ailments(pipebench: CommandLine) -> dict[str, tuple[str, str]]:
         (GOOD.replace("{name}", "madpipe"), "already provided by pipebench", "pip uninstall sick-one"),
         (NAMED.replace("pipebench_planners", "pipebench_planers"), "no hook", "pip install --upgrade sick-one"),
         ("import pandas\n" + NAMED, "imports pandas in every command", "pip install --upgrade sick-one"),
+        (NAMED.replace("@hookimpl\n", ""), "pipebench_planners is no hook: it", "pip install --upgrade sick-one"),
+        ("import time; time.sleep(1.1)\n" + NAMED, "takes 1.", "pip install --upgrade sick-one"),
     ],
 )
 def test_the_doctor_names_what_mends_it(
@@ -117,6 +120,13 @@ def test_the_doctor_names_what_mends_it(
         ),
         ("print('hello')\n" + NAMED, "take the print out of what sick_one runs when it is imported"),
         ("import os; os.chdir('/')\n" + NAMED, "take the change out of what sick_one runs when it is imported"),
+        (
+            NAMED.replace("@hookimpl\n", ""),
+            "write @hookimpl (from pipebench.hooks) above it in the module sick_one",
+        ),
+        (NAMED.replace("API = 1", "API = 0"), "write it for hook API 1"),
+        (NAMED.replace("API = 1", "API = '1'"), "write PIPEBENCH_API = 1 in the module sick_one"),
+        ("import time; time.sleep(1.1)\n" + NAMED, "do the work in the module that `load` names"),
         (NAMED.replace(":plan", ":plam"), "correct `load` of the planner named, or the module that it names"),
     ],
 )
@@ -128,6 +138,31 @@ def test_the_doctor_says_what_its_author_does(
     (found,) = (each for each in json.loads(done.out)["ailments"] if "sick" in each["plugin"])
     assert found["author"].startswith(author)
     assert bool(found["author"]) == bool(author)
+
+
+def test_a_plugin_that_waits_while_it_is_loaded_shows_for_how_long(
+    pipebench: CommandLine, installed: Install
+) -> None:
+    installed("a-waiting-one", "import time; time.sleep(1.1)\n" + NAMED)
+    rows = {line.split()[0]: line for line in pipebench("plugin", "list").out.splitlines()}
+    assert re.search(r" ms, 1\.\d+ s of wall time ", rows["a_waiting_one"])
+    assert "wall" not in rows["madpipe"]
+
+
+def test_a_check_of_a_component_that_is_left_out_says_why(pipebench: CommandLine, installed: Install) -> None:
+    installed("sick-one", NAMED.replace(":plan", "/plan"))
+    done = pipebench("plugin", "check", "named")
+    assert done.code == 3
+    assert "could not be loaded: load is 'sick_one/plan', not 'package.module:attribute'" in done.err
+
+
+def test_a_check_of_a_plugin_without_hooks_says_what_a_hook_is(pipebench: CommandLine, installed: Install) -> None:
+    installed("sick-one", NAMED.replace("@hookimpl\n", ""))
+    done = pipebench("plugin", "check", "sick-one")
+    assert done.code == 3
+    assert "pipebench_planners is no hook: it is not marked" in done.err
+    installed("empty-one", "PIPEBENCH_API = 1")
+    assert "marked with @hookimpl" in pipebench("plugin", "check", "empty-one").err
 
 
 def test_the_doctor_prints_each_fault_once(pipebench: CommandLine, installed: Install) -> None:

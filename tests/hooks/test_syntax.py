@@ -53,6 +53,40 @@ def test_options_get_their_types() -> None:
     assert options == Options(targets=13, strict=True)
 
 
+class Lists(Value, frozen=True, kw_only=True):
+    sizes: tuple[int, ...] = ()
+    names: list[str] = []
+    pair: tuple[float, Literal["s", "ms"]] = (1.0, "s")
+    perhaps: tuple[int, ...] | None = None
+    file: str = ""
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("p[sizes=1:2:4,names=a]", Lists(sizes=(1, 2, 4), names=["a"])),
+        ("p[sizes=3,pair=2.5:ms,perhaps=1:1]", Lists(sizes=(3,), pair=(2.5, "ms"), perhaps=(1, 1))),
+        ("p[sizes=,names=]", Lists()),
+        ("p[perhaps=null,file=a:b]", Lists(file="a:b")),
+    ],
+)
+def test_the_entries_of_a_list_stand_between_colons(text: str, options: Lists) -> None:
+    assert typed_options(parse_reference(text), Lists) == options
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("p[sizes=1:x]", "p[sizes=1:x]: option 'sizes': Expected `int`, got `str` (write its entries as 1:2:4)"),
+        ("p[pair=1]", "p[pair=1]: option 'pair': Expected `array` of length 2, got 1"),
+    ],
+)
+def test_a_wrong_entry_of_a_list_is_named(text: str, expected: str) -> None:
+    with pytest.raises(PipebenchError) as caught:
+        typed_options(parse_reference(text), Lists)
+    assert str(caught.value).startswith(expected)
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

@@ -19,7 +19,7 @@ def named(kind, fault, **more):
 
 @hookimpl
 def pipebench_executors():
-    for fault in ("honest", "tasks", "clocks", "cancel", "runs", "refusing"):
+    for fault in ("honest", "tasks", "clocks", "cancel", "runs", "refusing", "total", "columns"):
         yield named(Executor, fault)
     yield named(Executor, "order", capabilities=ExecutorCapabilities(shared_devices=False))
     few = ExecutorCapabilities(schedules=("finite",), launch="processes", placements=("apart",))
@@ -99,6 +99,13 @@ def executor_order(problem, plan, schedule, context):
 def executor_clocks(problem, plan, schedule, context):
     trace = simulate(problem, plan, schedule)
     return replace(trace, end_ns=(trace.start_ns[0] - 1, *trace.end_ns[1:]), origin="measured")
+
+def executor_total(problem, plan, schedule, context):
+    return replace(simulate(problem, plan, schedule), total_ns=0)
+
+def executor_columns(problem, plan, schedule, context):
+    trace = simulate(problem, plan, schedule)
+    return replace(trace, end_ns=trace.end_ns[:-1])
 
 def executor_cancel(problem, plan, schedule, context):
     trace = simulate(problem, plan, schedule)

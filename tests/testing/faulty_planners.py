@@ -15,7 +15,7 @@ PIPEBENCH_API = 1
 FAULTS = (
     "honest", "metadata", "validity", "infeasible", "memory-edge", "pins", "determinism", "counters", "deadline",
     "capabilities", "claims", "optimality", "calls", "silence", "state", "state-left", "crash", "slow-deadline",
-    "scheduler", "claims-high",
+    "scheduler", "claims-high", "validity-order", "infeasible-always", "deadline-early",
     "deadline-infeasible", "optimality-outside",
     "busy", "clocks", "files", "files-times", "memo", "offload", "offload-daemon", "offload-server",
 )
@@ -68,6 +68,7 @@ from pipebench.costs.model import CostModel
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.result import PlanResult
+from pipebench.hooks.context import DeadlineReached
 
 CALLS = []
 
@@ -108,6 +109,26 @@ def validity(problem, context):
         return result
     (stage,) = result.plan.stages
     return replace(result, plan=Plan(stages=(replace(stage, operators=stage.operators[:-1]),)))
+
+def validity_order(problem, context):
+    # takes the order in which operators are declared for one in which they can run
+    result = honest(problem, context)
+    if problem.profile.name != "dag":
+        return result
+    (stage,) = result.plan.stages
+    halves = stage.operators[:3], stage.operators[3:]
+    stages = tuple(replace(stage, operators=half, devices=(i,)) for i, half in enumerate(halves))
+    return replace(result, plan=Plan(stages=stages))
+
+def infeasible_always(problem, context):
+    # compares bytes with gigabytes
+    raise InfeasibleProblem("it does not fit")
+
+def deadline_early(problem, context):
+    # takes the deadline for a time of another clock
+    if context.deadline_s is not None and time.time() > context.deadline_s:
+        raise DeadlineReached("no time left")
+    return honest(problem, context)
 
 def infeasible(problem, context):
     if problem.cluster.memory_bytes < 10_000:

@@ -11,6 +11,7 @@ import pipebench
 from pipebench.hooks.manager import Host
 from pipebench.testing import sessions
 from pipebench.testing.calls import Call
+from pipebench.testing.cases import PROBLEM_CASES
 from pipebench.testing.kit import check_plugin
 from pipebench.testing.planners import questions
 from pipebench.testing.verdicts import ConformanceReport
@@ -63,9 +64,17 @@ def test_after_a_call_that_does_not_end_none_is_made(tmp_path: Path, monkeypatch
         (
             "uniform",
             "deadline",
-            {f"deadline {when} ({mode})" for when in ("passed", "near") for mode in ("sync", "async")},
+            {
+                f"{what} ({mode})"
+                for what in ("deadline passed", "deadline near", "time to spare")
+                for mode in ("sync", "async")
+            },
         ),
-        ("uniform", "infeasible", {"starved (sync)", "starved (async)"}),
+        (
+            "uniform",
+            "infeasible",
+            {f"{what} ({mode})" for what in ("starved", *PROBLEM_CASES) for mode in ("sync", "async")},
+        ),
         ("gpipe", "validity-one-stage", {"one-stage"}),
         ("uniform", "memo", {f"large, search {number} (sync)" for number in (1, 2, 3)}),
     ],
@@ -86,7 +95,7 @@ def test_only_the_calls_that_a_check_needs_are_made(
     assert set(made) == names
 
 
-ADVICE = "; raise InfeasibleProblem or UnsupportedProblem"
+ADVICE = "; a planner without a plan raises InfeasibleProblem or UnsupportedProblem"
 
 
 @pytest.mark.parametrize(
@@ -97,8 +106,13 @@ ADVICE = "; raise InfeasibleProblem or UnsupportedProblem"
             "plan(problem)",
             "crashed: TypeError: plan() missing 1 required positional argument: 'context' (mine.py, line 9)",
         ),
-        ("raise PipebenchError('odd')", f"refused: odd{ADVICE}"),
-        ("raise PipebenchError('odd', 'do this')", "refused: odd (do this)"),
+        ("raise PipebenchError('odd')", f"refused: odd (mine.py, line 9){ADVICE}"),
+        ("raise PipebenchError('odd', 'do this')", "refused: odd (do this) (mine.py, line 9)"),
+        (
+            "Stage(operators=names, devices=(0,), micro_batch=0)",
+            "refused: micro_batch is 0, {range} (mine.py, line 9)",
+        ),
+        ("names = names[:-1]", "refused: its plan: operator 'op0' is in no stage"),
         (
             "return None",
             "unusable: planner '{file}' returned NoneType, not a PlanResult "
@@ -110,6 +124,7 @@ ADVICE = "; raise InfeasibleProblem or UnsupportedProblem"
 def test_advice_is_given_where_it_fits(tmp_path: Path, line: str, told: str) -> None:
     report = checked(tmp_path, ON_ONE_DEVICE.replace("{line}", line), "validity-tiny")
     about = "tiny (sync): " + told.replace("{file}", str(tmp_path / "mine.py"))
+    about = about.replace("{range}", "it must be between 1 and 2^31")
     assert reasons(report, "failed") == {"validity-tiny": about}
 
 
@@ -118,7 +133,10 @@ def test_advice_is_given_where_it_fits(tmp_path: Path, line: str, told: str) -> 
     [
         ("print('rubbish')", "it begins with 'rubbish' (write a document of kind result to standard output)"),
         ("import os; os.kill(os.getpid(), 9)", "was killed by SIGKILL: it says nothing on standard error"),
-        ("import sys; sys.exit('no')", "no; exit with code 10 (infeasible) or 11 (unsupported)"),
+        (
+            "import sys; sys.exit('no')",
+            "no; a planner without a plan exits with code 10 (infeasible) or 11 (unsupported)",
+        ),
     ],
 )
 def test_a_program_that_does_not_refuse_is_not_told_how_to(tmp_path: Path, code: str, told: str) -> None:

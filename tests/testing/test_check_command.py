@@ -158,7 +158,11 @@ def test_a_program_is_checked_where_it_is_typed(
 @pytest.mark.parametrize(
     ("check", "code", "told"),
     [
-        ("pins", "sys.exit('no')", "no; exit with code 10 (infeasible) or 11 (unsupported)"),
+        (
+            "pins",
+            "sys.exit('no')",
+            "no; a planner without a plan exits with code 10 (infeasible) or 11 (unsupported)",
+        ),
         ("infeasible", "plan(all=1)", "no plan fits devices of 1000 bytes, it returned one"),
         (
             "determinism",

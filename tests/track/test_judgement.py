@@ -66,6 +66,17 @@ def test_what_was_not_measured_tonight_is_said(tmp_path: Path) -> None:
     assert any("not measured tonight" in notice and "other on tiny" in notice for notice in found.notices)
 
 
+def test_what_is_no_longer_measured_is_said_for_thirty_nights(tmp_path: Path) -> None:
+    """A planner that is gone, as its plugin no longer loads, becomes neither slower nor worse: nothing fails."""
+    both, said = (
+        (measured(), measured(subject=subject("other"))),
+        "not measured tonight, last on 2026-01-01: other",
+    )
+    nights = [night(0, *both), *(night(number, both[0]) for number in range(1, 31))]
+    assert any(notice.startswith(said) for notice in judged(tmp_path / "30", *nights).notices)
+    assert not any("not measured" in notice for notice in judged(tmp_path / "31", *nights, night(31)).notices)
+
+
 def test_missing_nights_and_an_old_last_night_are_said(tmp_path: Path) -> None:
     found = judged(tmp_path, night(0), night(3), now=FIRST + timedelta(days=8))
     assert found.notices[0] == "the last night is of 2026-01-04, 5 days ago"

@@ -16,6 +16,7 @@ from pipebench.domain.errors import ExitCode, PipebenchError
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Pins
 from pipebench.domain.result import PlanResult
+from pipebench.hooks.discovery import Provider, Trouble
 from pipebench.hooks.manager import Host
 from pipebench.report.tracking.reports import night_report
 from pipebench.report.tracking.writers import markdown_report, print_report
@@ -170,6 +171,16 @@ def test_a_planner_that_crashes_from_its_first_night_is_named(tmp_path: Path) ->
     assert beside.exit_code == ExitCode.OK
     for judgement in (alone, beside):
         assert re.search(r"\n  mine1? with 1f1b on .*: crashed: .*boom", text_report(judgement))
+
+
+def test_a_plugin_that_is_left_out_stands_in_the_night(tmp_path: Path) -> None:
+    host = Host()
+    host.troubles = [
+        Trouble(Provider("mine", "1.0", "mine"), "plugin", "ModuleNotFoundError: No module named 'x'")
+    ]
+    record(host, request(of(GOOD)), prepare(tmp_path, datetime.now(UTC)), 60.0)
+    (notice,) = judge(open_history(tmp_path)).notices
+    assert notice == "plugin mine 1.0 (mine) is left out: ModuleNotFoundError: No module named 'x'"
 
 
 def test_a_budget_of_nothing_says_what_did_not_run(tmp_path: Path) -> None:

@@ -59,6 +59,16 @@ def test_a_change_is_told_once_and_the_baseline_moves_with_it() -> None:
     assert later <= most_alarms(100 * 30)
 
 
+@pytest.mark.parametrize("slow", range(3, 13))
+def test_a_slower_revision_that_is_taken_back_is_told_twice_and_no_more(slow: int) -> None:
+    """Slower and faster again: nights before the first of two changes keep the level that both make together."""
+    draw = random.Random(12)
+    for _ in range(20):
+        found = readings(series(draw, [1.0] * WINDOW + [1.5] * slow + [1.0] * 40, 0.01))
+        told = [(night, reading.state) for night, reading in enumerate(found) if reading.alarm]
+        assert told == [(WINDOW, "slower"), (WINDOW + slow, "faster")]
+
+
 def test_a_quiet_history_says_how_much_is_missing_and_then_nothing() -> None:
     found = readings([RatioPoint(5.0)] * (WINDOW + 5))
     assert [reading.known for reading in found[:3]] == [0, 1, 2]

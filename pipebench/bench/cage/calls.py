@@ -26,6 +26,7 @@ from pipebench.domain.errors import (
     PluginFailed,
     UnsupportedProblem,
 )
+from pipebench.domain.value import Value
 from pipebench.hooks.calls import UndeclaredCall
 from pipebench.hooks.context import Context, DeadlineReached, LinkRequest, ProfileRequest
 from pipebench.hooks.descriptors import Component, Executor, Profiler, slot_of
@@ -182,7 +183,7 @@ def _errand(call: HookCall, component: Component, context: Context) -> Errand:
     """A call and its surroundings: what it may see, write and take."""
     free = isinstance(component, Executor | Profiler) and component.network
     own_model = isinstance(context.request, ProfileRequest) and context.request.model
-    named = any(getattr(context.options, name, "") for name in component.paths)
+    named = isinstance(context.options, Value) and component.names_files(context.options)
     reads_files = bool(own_model or context.trusted or named)  # a model of the user's may be in a file
     return Errand(
         work=CALL,

@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from pipebench.bench.components import ready_scheduler
 from pipebench.bench.plugin_results import exact_schedule
 from pipebench.bench.searches.isolation.child import Channel
 from pipebench.bench.searches.timing import CompilationWatch
@@ -68,7 +69,8 @@ def order_errand(host: Host, given: bytes, channel: Channel) -> None:
     given: an OrderErrand.
     """
     errand = _ERRANDS.decode(given)
-    os.chdir(channel.folder)
+    users, own = os.getcwd(), channel.folder
+    os.chdir(own)
     services = HostServices(host, seed=errand.seed)
     _play(services, errand)
     payload = channel.receive()
@@ -78,6 +80,7 @@ def order_errand(host: Host, given: bytes, channel: Channel) -> None:
     for tried in request.attempts:
         faulthandler.dump_traceback_later(ORDER_S + LATE_S, exit=True)
         services.limit(ORDER_S)
+        os.chdir(users if _names_files(host, tried.scheduler) else own)
         reply = order(services, request.problem, tried)
         faulthandler.cancel_dump_traceback_later()
         channel.send(msgspec.msgpack.encode(reply))
@@ -99,6 +102,15 @@ def order(services: HostServices, problem: Problem, tried: Attempt) -> OrderRepl
         text = str(error) if isinstance(error, PipebenchError) else cause(error)
         return OrderReply(ending="failed", reason=one_line(text))
     return OrderReply(ending="made", schedule=schedule)
+
+
+def _names_files(host: Host, scheduler: str) -> bool:
+    """Whether the options of a scheduler name files of the user. One that is missing fails where it is called."""
+    try:
+        ready = ready_scheduler(host, scheduler)
+    except PipebenchError:
+        return False
+    return ready.component.names_files(ready.options)
 
 
 def out_of_time() -> OrderReply:

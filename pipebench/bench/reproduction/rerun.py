@@ -1,6 +1,8 @@
 """Run stored trials again: is the row the same, different, or can it not be run here?"""
 
+import os
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -9,7 +11,9 @@ from msgspec.structs import replace
 from pipebench.bench.components import Ready, ready_executor, ready_planner, ready_scheduler
 from pipebench.bench.plan_entrants import ready_plan
 from pipebench.bench.redaction import is_left_out
+from pipebench.bench.store.journal import OBJECTS
 from pipebench.bench.store.keys import TrialInputs
+from pipebench.bench.store.objects import SCRIPT, object_name
 from pipebench.bench.store.results import ObjectSource
 from pipebench.bench.store.stored_rows import StoredRow, workload_of
 from pipebench.bench.sweeps.run_plan import inputs_of
@@ -22,7 +26,7 @@ from pipebench.domain.row import Row
 from pipebench.domain.value import Value
 from pipebench.hooks.manager import Host
 from pipebench.hooks.syntax import Reference, parse_reference
-from pipebench.hooks.trust import Trust
+from pipebench.hooks.trust import OPTION, Trust
 
 QUALITY = (
     "status",
@@ -102,6 +106,7 @@ def _trial(host: Host, stored: StoredRow, behind: ObjectSource, trust: Trust, so
     if is_left_out(stored.row.planner) and stored.planner_kind != "plan":
         hint = "pack --with-output keeps paths and command lines"
         raise PipebenchError(f"a part of {stored.row.planner!r} was left out when the store was packed", hint)
+    _require_file(stored, source)
     trust.require(_references(stored), source)
     problem, inputs = behind.problem(stored.row.problem_id), stored.inputs
     if stored.scheduler is not None:
@@ -125,6 +130,17 @@ def _trial(host: Host, stored: StoredRow, behind: ObjectSource, trust: Trust, so
     )
 
 
+def _require_file(stored: StoredRow, source: str) -> None:
+    """Raises PipebenchError for a planner whose file is not here, and says where its text is kept."""
+    if stored.planner_kind != "script" or stored.script_id is None:
+        return
+    file = Path(parse_reference(stored.row.planner).name)
+    if not os.path.isfile(file):
+        text = f"its text is {OBJECTS}/{object_name(SCRIPT, stored.script_id)} in {source}"
+        hint = f"look at it, save it as {file}, then add {OPTION}"
+        raise PipebenchError(f"there is no file {str(file)!r} here; {text}", hint)
+
+
 def _references(stored: StoredRow) -> Iterator[Reference]:
     """Every component that the row names and that is run again."""
     if stored.planner_kind != "plan":
@@ -142,9 +158,16 @@ def _models(stored: StoredRow, problem: Problem, trust: Trust, source: str) -> f
 
 def _planner(host: Host, stored: StoredRow, behind: ObjectSource) -> Ready:
     """A script is taken from where it was: the text that is kept is to look at, never run."""
-    if stored.planner_kind != "plan":
-        return ready_planner(host, parse_reference(stored.row.planner))
     row = stored.row
+    if stored.planner_kind != "plan":
+        reference = parse_reference(row.planner)
+        try:
+            return ready_planner(host, reference)
+        except PipebenchError as error:
+            if stored.planner_kind == "plugin" and reference.name not in host.slot("planners"):
+                whose = f"{row.distribution} {row.version}".strip()
+                error.message += f"; the row is of {whose}, which offers none of that name here" if whose else ""
+            raise
     if row.plan_id is None:
         raise PipebenchError(f"the plan {row.planner!r} is not kept")
     schedule = behind.schedule(row.schedule_id) if row.schedule_id is not None else None

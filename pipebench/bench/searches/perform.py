@@ -66,8 +66,9 @@ def search_errand(host: Host, given: bytes, channel: Channel) -> None:
             planner = ready_planner(host, parse_reference(searcher.planner))
             planner.load()
             services = HostServices(host, seed=searcher.seed)
-            os.chdir(channel.folder)
             component = planner.component
+            if not component.names_files(planner.options):  # else it stays in the user's folder
+                os.chdir(channel.folder)
             if isinstance(component, Planner):
                 for part in component.kernel_parts:
                     host.load(replace_load(component, load=part))()

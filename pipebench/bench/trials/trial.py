@@ -107,14 +107,21 @@ def _ratios(samples: tuple[Sample, ...]) -> dict[str, float]:
     }
 
 
+GAVE_UP = 0.5
+"""Of the time limit: a planner that says before that its time is out looks at another clock."""
+
+
 def failure_reason(
-    report: SearchReport, problem: Problem, least_bytes: int | None, proven_bytes: int | None, timeout_s: float
+    done: TimedSearch, problem: Problem, least_bytes: int | None, proven_bytes: int | None, timeout_s: float
 ) -> str:
     """One line: why there is no plan, and, where memory is too small, what memory would do.
 
     Memory is too small where the planner has a plan with more (least_bytes), or where no plan fits (proven_bytes).
     """
+    report = done.report
     if report.status == "timeout":
+        if 0 < done.first.wall_s < GAVE_UP * timeout_s:
+            return f"it gave up after {done.first.wall_s:.2g} s of {timeout_s:g} s: {report.reason}"
         return f"no plan within {timeout_s:g} s"
     if report.status != "infeasible":
         return report.reason
@@ -372,7 +379,7 @@ def _failed_outcome(trial: Trial, problem: Problem, done: TimedSearch, common: d
         roomier = with_memory(problem, fitting.memory_bytes)
         valid = judge(roomier, fitting.plan, fitting.schedule).status == "valid"
         least = fitting.memory_bytes if valid else None
-    reason = failure_reason(report, problem, least, common["bound_memory_bytes"], trial.timeout_s)
+    reason = failure_reason(done, problem, least, common["bound_memory_bytes"], trial.timeout_s)
     row = Row(**common, status=report.status, reason=reason, smallest_memory_bytes=least)
     return Outcome(row, problem, compile_s=done.compile_s)
 

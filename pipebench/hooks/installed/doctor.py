@@ -61,6 +61,8 @@ def installed_twice(names: set[str]) -> dict[str, list[str]]:
     return {name: each for name, each in versions.items() if len(set(each)) > 1}
 
 
+SLOW_CPU_S = 0.25
+"""Of loading a plugin: more is told where no package is to blame. Those that ship take a few ms."""
 Loads = Callable[[list[tuple[str, str]]], "Loading"]
 """Slots and names of components to what came of loading their code in a process of its own."""
 
@@ -112,9 +114,8 @@ def _plugin(entry: PluginEntry) -> Iterator[Ailment]:
         yield Ailment(who, entry.error, _mend(name, module, entry.missing), _dependency(module, entry.missing))
         return
     if entry.state == "left out":
-        version = f"write PIPEBENCH_API = {API_VERSION} in the module {module}" if entry.api is None else ""
         remedy = UPGRADE if is_newer(entry.api) else upgrade
-        yield Ailment(who, entry.troubles[0].summary, remedy, version)
+        yield Ailment(who, entry.troubles[0].summary, remedy, _version(entry.api, module))
         return
     for trouble in entry.troubles:
         remedy = _without(name) if trouble.kind == "clash" else upgrade
@@ -122,12 +123,22 @@ def _plugin(entry: PluginEntry) -> Iterator[Ailment]:
     if entry.heavy:
         what = f"imports {', '.join(entry.heavy)} in every command ({entry.import_cpu_s * 1e3:.0f} ms)"
         yield Ailment(who, what, upgrade, "import it in the module that `load` names")
+    elif entry.import_cpu_s >= SLOW_CPU_S or entry.waits:
+        what = f"takes {max(entry.import_cpu_s, entry.import_wall_s):.1f} s in every command while it is loaded"
+        yield Ailment(who, what, upgrade, "do the work in the module that `load` names")
     if entry.printed:
         what = f"prints {entry.printed!r} while it is loaded"
         yield Ailment(who, what, upgrade, f"take the print out of what {module} runs when it is imported")
     if entry.moves:
         what = "changes the current folder while it is loaded"
         yield Ailment(who, what, upgrade, f"take the change out of what {module} runs when it is imported")
+
+
+def _version(stated: int | str | None, module: str) -> str:
+    """What an author does about the version of the hook API that the plugin's module states."""
+    if isinstance(stated, int):
+        return "" if is_newer(stated) else f"write it for hook API {API_VERSION}"
+    return f"write PIPEBENCH_API = {API_VERSION} in the module {module}"
 
 
 def _components(entries: list[PluginEntry], name: str, load: Loads) -> Iterator[Ailment]:
@@ -175,6 +186,8 @@ def _correction(trouble: Trouble, module: str) -> str:
     """What an author does about the trouble of a plugin that is loaded in part."""
     if trouble.kind == "no hook":
         return f"rename it in the module {module}: {trouble.remedy.partition(' Valid: ')[0]}"
+    if trouble.kind == "no mark":
+        return f"{trouble.remedy} in the module {module}"
     if trouble.kind == "clash":
         return "give it another name"
     return f"correct it in the module {module}"

@@ -51,6 +51,8 @@ HEAVY = frozenset(
 """Importing one costs from 60 ms to seconds, and every command would pay it, `--help` included."""
 
 
+LONG_WALL_S, BUSY = 1.0, 10.0
+"""What a busy machine makes of an import: seconds, and times its CPU time."""
 KEPT_LETTERS = 200
 """Of what a plugin prints while it is loaded."""
 
@@ -62,8 +64,8 @@ class PluginEntry(Value, frozen=True, kw_only=True):
     state: `loaded`, `partly` (some of its components are left out), `left out`.
     api: the version that its module states; None where it states none or does not load.
     slots: names of components by slot.
-    import_cpu_s, modules: cost of importing it and calling its hooks, without what pipebench and the plugins
-    before it have imported already.
+    import_cpu_s, import_wall_s, modules: cost of importing it and calling its hooks, without what pipebench and
+    the plugins before it have imported already.
     heavy: packages among these modules that belong behind `load`.
     printed: what it prints meanwhile. moves: whether it changes the current folder.
     declares: what its components may do that others may not, one line each.
@@ -77,6 +79,7 @@ class PluginEntry(Value, frozen=True, kw_only=True):
     state: str = "left out"
     slots: dict[str, list[str]] = {}
     import_cpu_s: float = 0.0
+    import_wall_s: float = 0.0
     modules: int = 0
     heavy: tuple[str, ...] = ()
     printed: str = ""
@@ -85,6 +88,11 @@ class PluginEntry(Value, frozen=True, kw_only=True):
     troubles: tuple[Trouble, ...] = ()
     error: str | None = None
     missing: str | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is loaded for longer than a busy machine explains: it sleeps, or asks a slow server."""
+        return self.import_wall_s >= LONG_WALL_S and self.import_wall_s > BUSY * self.import_cpu_s
 
 
 def make_inventory(announce: Callable[[Provider], None], chosen: Collection[str]) -> list[PluginEntry]:
@@ -138,6 +146,7 @@ def declaration(slot: str, component: Component) -> str:
 
 def _load_entry(point: EntryPoint, found: list[ImportedPlugin]) -> PluginEntry:
     before, began, folder = set(sys.modules), time.process_time(), os.getcwd()
+    began_wall = time.monotonic()
     entry = PluginEntry(provider=provider_of(point), module=point.value)
     with _printed() as printed:
         try:
@@ -151,7 +160,7 @@ def _load_entry(point: EntryPoint, found: list[ImportedPlugin]) -> PluginEntry:
             raise
         except BaseException as error:  # a plugin may raise anything; loading it below gives the warning
             entry = replace(entry, error=cause(error), missing=missing_module(error))
-        import_cpu_s = time.process_time() - began
+        import_cpu_s, import_wall_s = time.process_time() - began, time.monotonic() - began_wall
         new = set(sys.modules) - before
         plugins, troubles = load_plugins([point])
     found += plugins
@@ -160,6 +169,7 @@ def _load_entry(point: EntryPoint, found: list[ImportedPlugin]) -> PluginEntry:
     return replace(
         entry,
         import_cpu_s=import_cpu_s,
+        import_wall_s=import_wall_s,
         modules=len(new),
         heavy=tuple(sorted({name.partition(".")[0] for name in new} & HEAVY)),
         printed="".join(printed).strip()[:KEPT_LETTERS],

@@ -7,7 +7,17 @@ from pipebench.testing import cases
 from pipebench.testing.calls import Answer
 from pipebench.testing.cases import PROBLEM_CASES
 from pipebench.testing.descriptions import changing_texts, check_option_docs, option_texts
-from pipebench.testing.planners.questions import AGAIN, DEADLINES, FIRST, SHORT_S, Interview, Question
+from pipebench.testing.planners.questions import (
+    AGAIN,
+    DEADLINES,
+    FIRST,
+    SHORT_S,
+    SPARE,
+    SPARE_S,
+    WITHOUT,
+    Interview,
+    Question,
+)
 from pipebench.testing.sessions import BROKEN, called_as_declared, left_nothing, printed_nothing, undeclared_call
 from pipebench.testing.verdicts import Waived, first_failure
 
@@ -42,7 +52,7 @@ CONFIRMED = 2
 
 
 def deadline(interview: Interview) -> None:
-    """62 operators on 8 devices: a plan or DeadlineReached at most a second after the limit.
+    """62 operators on 8 devices: a plan or DeadlineReached at most a second after the limit, none with time left.
 
     A call that is late, but ends, is made again, twice at most: the machine may have been busy.
     """
@@ -65,8 +75,14 @@ def deadline(interview: Interview) -> None:
             if answer.ending == "infeasible":
                 yield f"{question.call.name}: says infeasible when its time is out; raise DeadlineReached"
             if answer.ending == "refused" or answer.ending in BROKEN:
-                remedy = "; raise DeadlineReached" if answer.ending == "refused" and not answer.advised else ""
+                refused = answer.ending == "refused" and not answer.advised
+                remedy = f"; {WITHOUT} raises DeadlineReached then" if refused else ""
                 yield f"{question.call.name}: {answer.ending}: {answer.reason}{remedy}"
+
+        for question, answer in interview.second:
+            if question.about == SPARE and answer.ending == "deadline" and answer.wall_s < SPARE_S / 2:
+                left = f"{question.call.name}: DeadlineReached after {answer.wall_s:.1f} s of {SPARE_S:g} s"
+                yield f"{left}; context.deadline_s is a time of time.monotonic()"
 
     first_failure(wrong())
 

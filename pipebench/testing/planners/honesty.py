@@ -26,9 +26,15 @@ def case(interview: Interview, name: str) -> None:
 
 
 def infeasible(interview: Interview) -> None:
-    """Where provably nothing fits, the answer is InfeasibleProblem (or UnsupportedProblem)."""
+    """Where provably nothing fits, and not everywhere, the answer is InfeasibleProblem (or UnsupportedProblem)."""
 
     def wrong() -> Iterator[str | None]:
+        asked = [(q, a) for q, a in interview.first if q.about in cases.PROBLEM_CASES]
+        if not any(answer.ending == "returned" for _, answer in asked):
+            for question, answer in asked:
+                if answer.ending == "infeasible":
+                    where = f"{question.call.name}: one device holds all operators with room to spare"
+                    yield f"{where}, it says infeasible: {answer.reason}"
         for question, answer in interview.first:
             if question.about == "starved":
                 where = f"{question.call.name}: no plan fits devices of {cases.STARVED_BYTES} bytes"

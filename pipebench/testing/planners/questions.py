@@ -26,6 +26,8 @@ FIRST, AGAIN = "chain, first call", "chain, after other problems"
 EDGES = ("memory edge", "one byte less")
 DEADLINES = ("deadline passed", "deadline near")
 SHORT_S = 0.2
+SPARE, SPARE_S = "time to spare", 2.0
+WITHOUT = "a planner without a plan"
 LATE_S = 10.0
 """After which a call that ignores its deadline is killed."""
 
@@ -112,6 +114,7 @@ class Interview:
         for mode in self.modes:
             for about, limit_s in zip(DEADLINES, (0.0, SHORT_S), strict=True):
                 asked.append(self.question(mode, about, cases.large(mode), limit_s))
+            asked.append(self.question(mode, SPARE, cases.chain(mode), SPARE_S))
         return self._answer(asked)
 
     def _edges(self, mode: RegimeMode) -> dict[str, int]:
@@ -155,8 +158,8 @@ class Interview:
 def refusal_of(call: Call) -> str:
     """How the planner of a call says that there is no plan."""
     if parse_reference(call.component).is_program:
-        return f"exit with code {INFEASIBLE_EXIT} (infeasible) or {UNSUPPORTED_EXIT} (unsupported)"
-    return "raise InfeasibleProblem or UnsupportedProblem"
+        return f"{WITHOUT} exits with code {INFEASIBLE_EXIT} (infeasible) or {UNSUPPORTED_EXIT} (unsupported)"
+    return f"{WITHOUT} raises InfeasibleProblem or UnsupportedProblem"
 
 
 def plan_of(answer: Answer) -> tuple[Plan, Schedule]:

@@ -16,6 +16,7 @@ from pipebench.track.measurement.ratios import Control, control
 from pipebench.track.nights.conditions import MachineClass
 from pipebench.track.nights.history import History
 from pipebench.track.nights.night import CLOCKS, GAP, Night, NoPlan
+from pipebench.track.rule.rule import WINDOW
 
 Verdict = Literal["worse", "nothing measured", "imprecise", "steady"]
 
@@ -115,12 +116,18 @@ def _new_machine_notice(machine: MachineClass) -> str:
 
 
 def _not_measured(nights: Sequence[Night]) -> list[str]:
-    """Subjects of the night before that tonight lacks."""
-    if len(nights) < 2 or not nights[-1].measured:
+    """Subjects of the last nights that tonight lacks, by the night in which each was measured last."""
+    if not nights or not nights[-1].measured:
         return []
-    tonight = {each.subject for each in nights[-1].measured}
-    gone = [each.subject.label for each in nights[-2].measured if each.subject not in tonight]
-    return [f"not measured tonight, but the night before: {'; '.join(gone)}"] if gone else []
+    seen = {each.subject for each in nights[-1].measured}
+    found = []
+    for night in reversed(nights[-1 - WINDOW : -1]):
+        gone = [each.subject for each in night.measured if each.subject not in seen]
+        seen.update(gone)
+        if gone:
+            labels = "; ".join(each.label for each in gone)
+            found.append(f"not measured tonight, last on {night.date}: {labels}")
+    return found
 
 
 def _plan_differences(history: History, events: Sequence[Event]) -> dict[str, PlanDifference]:

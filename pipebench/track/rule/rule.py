@@ -145,8 +145,11 @@ class _Levels:
         """The last nights before a position, at the level that holds there."""
         first = max(0, position - WINDOW)
         moved = list(self._logs[first:position])
-        for since, told, before in self._changes:
+        nexts = [*(since for since, _, _ in self._changes[1:]), position]
+        for (since, told, before), following in zip(self._changes, nexts, strict=False):
             end = min(position, max(told + 1, since + LEVEL_NIGHTS))
+            if following > since:  # nights of the next level say nothing of this one
+                end = min(end, following)
             step = statistics.median(self._logs[since:end]) - before
             for place in range(first, min(since, position)):
                 moved[place - first] += step

@@ -105,7 +105,7 @@ def no_such_operator(problem: Any, context: Any) -> Plan:
         (lambda problem, context: None, "crashed", "returned NoneType, not a PlanResult"),
         (half_a_plan, "invalid_plan", "op1"),
         (no_such_operator, "invalid_plan", "op9"),
-        (raising(DeadlineReached("late")), "timeout", "no plan within 30 s"),
+        (raising(DeadlineReached("late")), "timeout", " s of 30 s: late"),
     ],
 )
 def test_every_failure_is_a_row_with_its_reason(call: Any, status: str, reason: str) -> None:

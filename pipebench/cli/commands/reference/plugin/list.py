@@ -38,18 +38,19 @@ def command(as_json: bool) -> int:
 def _row(entry: "PluginEntry") -> tuple[str, ...]:
     offers = [f"{len(names)} {slot if len(names) > 1 else slot[:-1]}" for slot, names in entry.slots.items()]
     heavy = f" ({', '.join(entry.heavy)})" if entry.heavy else ""
+    waits = f", {entry.import_wall_s:.1f} s of wall time" if entry.waits else ""
     return (
         entry.provider.entry_point,
         f"{entry.provider.distribution} {entry.provider.version}".strip(),
         "-" if entry.api is None else str(entry.api),
         entry.state,
-        f"{entry.import_cpu_s * 1e3:.1f} ms{heavy}",
+        f"{entry.import_cpu_s * 1e3:.1f} ms{waits}{heavy}",
         ", ".join(offers) or "nothing",
     )
 
 
 def _plain(entry: "PluginEntry") -> dict[str, Any]:
-    names = ("api", "heavy", "module", "state", "slots", "import_cpu_s", "modules")
+    names = ("api", "heavy", "module", "state", "slots", "import_cpu_s", "import_wall_s", "modules")
     fields = {name: getattr(entry, name) for name in names}
     return {
         **asdict(entry.provider),
