@@ -92,6 +92,18 @@ def test_racks_of_devices_whose_kernels_were_not_measured(runs: list[Run]) -> No
     assert sum(row.low_s <= row.measured_s <= row.high_s for row in made.rows if row.low_s and row.high_s) >= 16
 
 
+def test_experts_that_ranks_share_out(runs: list[Run]) -> None:
+    """Qwen3 on five kinds of devices: 19.3 %, median 11.1 %; 7 to 12 % until spring 2026, faster software since."""
+    experts = [run for run in runs if "Qwen3" in run.model and (run.ep or 1) > 1]
+    made = held_against(HOST, experts)
+    assert len(errors(made)) == 29
+    assert fmean(errors(made)) < 0.22
+    assert median(errors(made)) < 0.13
+    spring = held_against(HOST, [run for run in experts if run.id.startswith(("bridge-26.02", "bridge-26.04"))])
+    assert len(errors(spring)) == 16
+    assert fmean(errors(spring)) < 0.11
+
+
 def test_the_zero_bubble_paper(runs: list[Run]) -> None:
     """Four schedules of two models: 3.6 % with nothing fitted to them; every peak is below its upper end."""
     made = accuracy(runs, "zb-t4")
