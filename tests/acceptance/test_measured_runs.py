@@ -93,7 +93,7 @@ def test_racks_of_devices_whose_kernels_were_not_measured(runs: list[Run]) -> No
 
 
 def test_experts_that_ranks_share_out(runs: list[Run]) -> None:
-    """Qwen3 on five kinds of devices: 19.3 %, median 11.1 %; 7 to 12 % until spring 2026, faster software since."""
+    """Qwen3 on five kinds of devices: 19.3 %, median 11.1 %; 7 to 12 % until spring 2026, and faster since."""
     experts = [run for run in runs if "Qwen3" in run.model and (run.ep or 1) > 1]
     made = held_against(HOST, experts)
     assert len(errors(made)) == 29
