@@ -89,12 +89,13 @@ class Incumbent:
         """Plans that were scored, and looks at neighbours in such plans."""
         return self._scored + self._looks
 
-    def late(self) -> bool:
-        """Whether there is no time to score one more plan."""
+    def late(self, share: float = 1.0) -> bool:
+        """Whether there is no time to score one more plan. share: of the time of the whole search."""
         deadline_s = self._context.deadline_s
         if deadline_s is None:
             return False
-        return time.monotonic() >= deadline_s - LEAST_MARGIN_S - 2.0 * self._longest_s
+        until_s = self._began_s + share * (deadline_s - self._began_s)
+        return time.monotonic() >= until_s - LEAST_MARGIN_S - 2.0 * self._longest_s
 
     def over(self) -> bool:
         """Whether the gap, the number of plans or the time ends the search."""
