@@ -314,7 +314,9 @@ def test_it_is_never_slower_than_a_seed_and_says_whose_plan_it_began_with(mode: 
     within.seeds = (("somebody", best.plan),)
     again = found(problem, within)
     assert nanoseconds(again) <= nanoseconds(best)
-    assert any("somebody" in line for line in again.notices)
+    told = [line for line in again.notices if "somebody (" in line]
+    assert told
+    assert f" s under {again.scheduler})" in told[0]
 
 
 def test_it_ends_when_the_gap_is_reached() -> None:
