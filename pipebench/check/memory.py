@@ -121,9 +121,10 @@ def _counted_by(group: IntArray, change: IntArray) -> IntArray:
     summed = np.cumsum(change[order])
     first = np.searchsorted(group[order], group)
     before = np.concatenate([np.zeros(1, np.int64), summed])[first]
-    found = np.empty_like(summed)
+    found: IntArray = np.empty_like(summed)
     found[order] = summed
-    return found - before
+    found -= before
+    return found
 
 
 def periodic_memory(problem: Problem, model: CostModel, plan: Plan, pattern: Pattern) -> Verdict:
