@@ -11,7 +11,7 @@ from typing import Any
 from pipebench.bench.store.results import HINT, Results, open_results
 from pipebench.certificates.check import Proven, check
 from pipebench.certificates.document import Refused, read
-from pipebench.certificates.write import Certificate, NoCertificate, certificate
+from pipebench.certificates.write import BoundParts, Certificate, NoCertificate, certificate
 from pipebench.costs.quantise import NS_PER_S
 from pipebench.documents.document import PlannedProblem
 from pipebench.documents.units import readable_seconds
@@ -123,11 +123,11 @@ def _of_plan(planned: PlannedProblem, source: str) -> Subject:
     )
 
 
-def certify(subject: Subject, folder: Path) -> Outcome:
-    """Write the certificate of a plan into a folder; of one that has none say why."""
+def certify(subject: Subject, folder: Path, bounds: BoundParts | None = None) -> Outcome:
+    """Write the certificate of a plan into a folder; of one that has none say why. bounds: of those before it."""
     begun = time.perf_counter()
     try:
-        made = certificate(*subject.behind(), subject.about())
+        made = certificate(*subject.behind(), subject.about(), bounds)
         reason = _other_figures(subject.row, made.proven)
     except PipebenchError as error:
         made, reason = None, str(error)
@@ -173,12 +173,14 @@ def certificate_files(paths: Sequence[str]) -> Iterator[str]:
         yield from found
 
 
-def verify(path: str, store: Results | None = None) -> Verification:
-    """Check a certificate; store: and whether its tables are those of the problem and the plan that it keeps."""
+def verify(path: str, store: Results | None = None, bounds: BoundParts | None = None) -> Verification:
+    """Check a certificate; store: and whether its tables are those of the problem and the plan that it keeps.
+    bounds: of those before it.
+    """
     try:
         data = read(path)
         proven = check(data)
-        reason = "" if store is None else _against(data, proven, store)
+        reason = "" if store is None else _against(data, proven, store, bounds)
     except Refused as refused:
         return Verification(path, None, str(refused))
     except OSError as error:
@@ -186,12 +188,12 @@ def verify(path: str, store: Results | None = None) -> Verification:
     return Verification(path, None if reason else proven, reason)
 
 
-def _against(data: bytes, proven: Proven, store: Results) -> str:
+def _against(data: bytes, proven: Proven, store: Results, bounds: BoundParts | None) -> str:
     """The first place where the certificate differs from the one that the store's objects give; '' for none."""
     about = proven.about
     try:
         problem, plan = store.behind.problem(about["problem_id"]), store.behind.plan(about["plan_id"])
-        fresh = certificate(problem, plan, store.behind.schedule(about["schedule_id"]), about)
+        fresh = certificate(problem, plan, store.behind.schedule(about["schedule_id"]), about, bounds)
     except PipebenchError as error:
         return str(error)
     return first_difference(json.loads(data)["content"], json.loads(fresh.data)["content"], "content")

@@ -1,6 +1,6 @@
 """A proof of the least time: what the devices have, what each operator takes, and the prices that show it."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from pipebench.bounds.search import bounds_of, dearest, work_of
@@ -37,7 +37,7 @@ class TimeProof:
 
     def document(self) -> dict[str, Any]:
         """As JSON has it."""
-        return asdict(self)
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
 
 def time_proof(problem: Problem) -> TimeProof | None:

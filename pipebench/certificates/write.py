@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from pipebench import __version__
-from pipebench.bounds import time_bound
+from pipebench.bounds import TimeBound, time_bound
 from pipebench.certificates.bound_tables import bound_part
 from pipebench.certificates.check import ABOUT, Proven, check
 from pipebench.certificates.document import MOST_BYTES, MOST_ELEMENTS, Refused, written
@@ -47,10 +47,36 @@ class Certificate:
     proven: Proven
 
 
-def certificate(problem: Problem, plan: Plan, schedule: Schedule, about: Mapping[str, str]) -> Certificate:
+class BoundParts:
+    """The bounds of the latest problems, each with its part of a certificate: plans of one problem share it."""
+
+    KEPT = 4
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, bool], tuple[TimeBound, dict[str, Any]]] = {}
+
+    def of(self, problem: Problem, split: bool) -> tuple[TimeBound, dict[str, Any]]:
+        """split: over plans that cut operators among devices as well."""
+        key = problem.problem_id, split
+        if key not in self._known:
+            bound = time_bound(problem, split)
+            self._known[key] = bound, bound_part(problem, bound, split)
+            while len(self._known) > self.KEPT:
+                del self._known[next(iter(self._known))]
+        return self._known[key]
+
+
+def certificate(
+    problem: Problem,
+    plan: Plan,
+    schedule: Schedule,
+    about: Mapping[str, str],
+    bounds: BoundParts | None = None,
+) -> Certificate:
     """The certificate of a plan under a schedule, which the checker has accepted.
 
     about: what it says of where it comes from, by the names of `check.ABOUT`; hashes are added.
+    bounds: of the plans before it.
     Raises NoCertificate for a plan that is not valid, takes no time, or has no proof.
     """
     verdict = check_schedule(problem, plan, schedule)
@@ -59,14 +85,14 @@ def certificate(problem: Problem, plan: Plan, schedule: Schedule, about: Mapping
             raise NoCertificate(f"the plan is {each.status}: {_why(each)}", "there is nothing to certify")
     trace = simulate(problem, plan, schedule)
     split = any(is_sharded(stage) for stage in plan.stages)
-    bound = time_bound(problem, split)
+    bound, proof = (bounds or BoundParts()).of(problem, split)
     ids = {"problem_id": problem.problem_id, "plan_id": digest(plan), "schedule_id": digest(schedule)}
     said = {"made_by": f"pipebench {__version__}, cost model {MODEL_VERSION}", **about, **ids}
     content = {
         "about": {name: said.get(name, "") for name in ABOUT},
         "problem": problem_part(problem),
         "plan": plan_part(problem, plan, schedule),
-        "bound": bound_part(problem, bound, split),
+        "bound": proof,
         "claims": {
             "time_ns": time_ns(problem, plan, trace),
             "bound_ns": bound.ns,

@@ -11,7 +11,7 @@ from pipebench.check.tasks import IndexedTasks
 from pipebench.costs.formula import StageMemory
 from pipebench.costs.model import CostModel
 from pipebench.costs.placement import devices_of_copies
-from pipebench.costs.quantise import whole_bytes
+from pipebench.costs.quantise import IntArray, whole_bytes
 from pipebench.costs.tasks import B, F, R, W
 from pipebench.documents.units import exact_bytes, exact_ns
 from pipebench.domain.plan import Plan
@@ -48,14 +48,14 @@ def finite_memory(
     """The peak of each device, and a witness where it exceeds the device."""
     edges = model.messages(plan)
     of_stage = [model.stage_memory(plan, position, edges) for position in range(len(plan.stages))]
+    stages_on: dict[tuple[int, ...], dict[int, StageMemory]] = {}
+    for position, stage in enumerate(plan.stages):
+        for devices in stage.device_sets:
+            stages_on.setdefault(tuple(sorted(devices)), {})[position] = of_stage[position]
     peaks: dict[int, int] = {}
     peak_task: dict[int, int] = {}
     for number, lane in enumerate(schedule.lanes):
-        here = {
-            position: of_stage[position]
-            for position, stage in enumerate(plan.stages)
-            if sorted(lane.devices) in [sorted(devices) for devices in stage.device_sets]
-        }
+        here = stages_on.get(tuple(sorted(lane.devices)), {})
         peak, task = lane_peak(tasks, number, here)
         for device in devices_of_copies(plan, lane.devices):
             peaks[device], peak_task[device] = peak, task
@@ -88,26 +88,43 @@ def lane_peak(tasks: IndexedTasks, lane: int, of_stage: Mapping[int, StageMemory
     A task adds the workspace of its stage; a pair adds the workspaces of both stages; R adds none.
     """
     first, end = int(tasks.first[lane]), int(tasks.first[lane + 1])
-    stages = tasks.stage[first:end].tolist()
-    kinds = tasks.kind[first:end].tolist()
-    releases = np.isin(tasks.kind[first:end], (B, W)).tolist()
+    held = sum(memory.held for memory in of_stage.values())
+    if first == end:
+        return held, first
+    which, stage = np.unique(tasks.stage[first:end], return_inverse=True)
+    kind = tasks.kind[first:end]
+    here = [of_stage[position] for position in which.tolist()]
+    # Bytes of live micro-batches may be beyond 64 bits; then they are counted in Python's integers.
+    most = (end - first) * sum(m.per_micro_batch + m.while_live + 2 * m.workspace for m in here) + held
+    exact = np.int64 if most < 2**63 else np.object_
+    each, some, workspace = (
+        np.array([getattr(memory, name) for memory in here], exact)[stage]
+        for name in ("per_micro_batch", "while_live", "workspace")
+    )
+    starts, releases = kind == F, (kind == B) | (kind == W)
+    change = starts.astype(np.int64) - releases
+    live = _counted_by(stage, change)
+    begins, ends = starts & (live == 1), releases & (live == 0)
+    after = np.cumsum(change * each + (begins.astype(np.int64) - ends) * some)
+    during = held + after + np.where(releases, each + ends * some, 0) + np.where(kind == R, 0, workspace)
     paired = np.flatnonzero(tasks.pair_end[first:end] > np.arange(first, end))
-    beside = {task + k: of_stage[stages[task + 1 - k]].workspace for task in paired.tolist() for k in (0, 1)}
-    live = dict.fromkeys(of_stage, 0)
-    total = sum(memory.held for memory in of_stage.values())
-    peak, peak_task = total, first
-    for position, (stage, kind, releasing) in enumerate(zip(stages, kinds, releases, strict=True)):
-        memory = of_stage[stage]
-        if kind == F:
-            total += memory.per_micro_batch + (memory.while_live if live[stage] == 0 else 0)
-            live[stage] += 1
-        during = total if kind == R else total + memory.workspace + beside.get(position, 0)
-        if during > peak:
-            peak, peak_task = during, first + position
-        if releasing:
-            live[stage] -= 1
-            total -= memory.per_micro_batch + (memory.while_live if live[stage] == 0 else 0)
-    return peak, peak_task
+    during[paired] += workspace[paired + 1]
+    during[paired + 1] += workspace[paired]
+    position = int(np.argmax(during))
+    peak = int(during[position])
+    return (peak, first + position) if peak > held else (held, first)
+
+
+def _counted_by(group: IntArray, change: IntArray) -> IntArray:
+    """The sum of the changes of the same group up to each place, that of the place included."""
+    order = np.argsort(group, kind="stable")
+    summed = np.cumsum(change[order])
+    first = np.searchsorted(group[order], group)
+    before = np.concatenate([np.zeros(1, np.int64), summed])[first]
+    found: IntArray = np.empty_like(summed)
+    found[order] = summed
+    found -= before
+    return found
 
 
 def periodic_memory(problem: Problem, model: CostModel, plan: Plan, pattern: Pattern) -> Verdict:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from pipebench.costs.quantise import IntArray
 from pipebench.costs.tasks import B, F, I, R, W
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
-from pipebench.domain.schedule import TASK_KINDS, FiniteSchedule, PeriodicSchedule, Schedule
+from pipebench.domain.schedule import TASK_KINDS, FiniteSchedule, Lane, PeriodicSchedule, Schedule
 from pipebench.domain.verdict import Verdict, Witness, with_witness
 
 
@@ -43,6 +44,13 @@ def wrong_lane(plan: Plan, lanes: Sequence[tuple[Sequence[int], Iterable[tuple[i
                 )
                 return Witness(rule="shape", message=message, stage=stage)
     return None
+
+
+def _stages_and_turns(plan: Plan, lane: Lane) -> Iterable[tuple[int, int]]:
+    """Pairs of stage and micro-batch of a lane: one of each stage where no replicas take micro-batches in turn."""
+    if plan.takes_turns:
+        return zip(lane.stage, lane.micro_batch, strict=True)
+    return ((stage, 0) for stage in set(lane.stage))
 
 
 def _turns(plan: Plan, stage: int) -> int:
@@ -212,39 +220,41 @@ def deadlock(tasks: IndexedTasks, between: Waits) -> Witness | None:
 
 
 def _run(tasks: IndexedTasks, between: Waits) -> IntArray:
-    """For each lane the first task that can never start, or its end."""
-    missing = np.bincount(between.task, minlength=len(tasks.stage)).tolist()
-    order = np.argsort(between.needed, kind="stable")
-    released = between.task[order].tolist()
-    first = np.searchsorted(between.needed[order], np.arange(len(tasks.stage) + 1)).tolist()
-    lane_of = tasks.lane.tolist()
-    start_of, end_of = tasks.pair_start.tolist(), tasks.pair_end.tolist()
+    """For each lane the first task that can never start, or its end.
+
+    A lane runs on until it waits for a task of another one; that one wakes it.
+    """
+    order = np.argsort(tasks.pair_start[between.task], kind="stable")
+    needs = between.needed[order]
+    first = np.searchsorted(tasks.pair_start[between.task[order]], np.arange(len(tasks.stage) + 1)).tolist()
+    needed, needed_lane = needs.tolist(), tasks.lane[needs].tolist()
+    end_of = tasks.pair_end.tolist()
     reached = tasks.first[:-1].tolist()
     ends = tasks.first[1:].tolist()
+    asleep: list[list[tuple[int, int]]] = [[] for _ in reached]
     todo = list(range(len(reached)))
     while todo:
         lane = todo.pop()
         task, end = reached[lane], ends[lane]
-        while task < end and missing[task] == missing[end_of[task]] == 0:
-            after = end_of[task] + 1
-            for waiting in released[first[task] : first[after]]:
-                missing[waiting] -= 1
-                if (
-                    missing[waiting] == 0
-                    and reached[lane_of[waiting]] == start_of[waiting]
-                    and lane_of[waiting] != lane
-                ):
-                    todo.append(lane_of[waiting])
-            task = reached[lane] = after
+        while task < end:
+            for need in range(first[task], first[task + 1]):
+                if needed[need] >= reached[needed_lane[need]]:
+                    heappush(asleep[needed_lane[need]], (needed[need], lane))
+                    break
+            else:
+                task = reached[lane] = end_of[task] + 1
+                continue
+            break
+        sleepers = asleep[lane]
+        while sleepers and sleepers[0][0] < task:
+            todo.append(heappop(sleepers)[1])
     return np.array(reached, dtype=np.int64)
 
 
 def broken_order(model: CostModel, plan: Plan, schedule: FiniteSchedule, tasks: IndexedTasks) -> Witness | None:
     """The first rule that the order of tasks breaks: lanes, every task once, order in a lane, deadlock."""
     return (
-        wrong_lane(
-            plan, [(each.devices, zip(each.stage, each.micro_batch, strict=True)) for each in schedule.lanes]
-        )
+        wrong_lane(plan, [(each.devices, _stages_and_turns(plan, each)) for each in schedule.lanes])
         or out_of_range(tasks)
         or missing_or_repeated(tasks)
         or wrong_all_reduce(model, plan, tasks)

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator
+from functools import partial
 
 from pipebench.domain.plan import Plan
 from pipebench.hooks.context import Context
@@ -27,6 +28,8 @@ STARTS = 4
 """Plans from which annealing and descents start: the best, and the best of other shapes."""
 BATCH = 48
 """Neighbours that the clock looks at before the fastest of them is scored."""
+STARTING = 0.5
+"""The share of the time after which no more rows of stages to start from are looked for."""
 IN_VAIN = 5
 """After so many cycles without a better plan there are no more."""
 WALKED = 0.5
@@ -192,7 +195,8 @@ class LocalSearch:
                 if self._scorer.permitted(plan):
                     seed = self.known.score(plan, None, kept)
                     self._take(seed, self._drafting.draft_of(plan), source, (), found)
-        for draft in rows_to_start_from(self._drafting, self._near.micro_batches, self.known.late):
+        rows_are_late = partial(self.known.late, STARTING)
+        for draft in rows_to_start_from(self._drafting, self._near.micro_batches, rows_are_late):
             if self.known.over():
                 return sorted(found, key=lambda each: each.scored.rank)
             self._begin(draft, "stages in a row", found)

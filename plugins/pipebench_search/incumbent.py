@@ -89,12 +89,13 @@ class Incumbent:
         """Plans that were scored, and looks at neighbours in such plans."""
         return self._scored + self._looks
 
-    def late(self) -> bool:
-        """Whether there is no time to score one more plan."""
+    def late(self, share: float = 1.0) -> bool:
+        """Whether there is no time to score one more plan. share: of the time of the whole search."""
         deadline_s = self._context.deadline_s
         if deadline_s is None:
             return False
-        return time.monotonic() >= deadline_s - LEAST_MARGIN_S - 2.0 * self._longest_s
+        until_s = self._began_s + share * (deadline_s - self._began_s)
+        return time.monotonic() >= until_s - LEAST_MARGIN_S - 2.0 * self._longest_s
 
     def over(self) -> bool:
         """Whether the gap, the number of plans or the time ends the search."""
@@ -177,8 +178,13 @@ class Incumbent:
             gain = f"{1 - best.ns / first.ns:.2%} less time" if best.ns < first.ns else "inside the reserve"
             of = f"of {self.best.source}" if self.best.source else ""
             source = (self.first or self.best).source
-            lines.append(f"search improved on {source} ({first.ns / 1e9:.4g} s): {gain}")
+            lines.append(f"search improved on {source} ({_timed(first)}): {gain}")
             lines.append(f"its plan comes from that {of} by: {moves or 'another order of its tasks'}")
         else:
-            lines.append(f"search found nothing better than the plan of {self.best.source}")
+            lines.append(f"search found nothing better than the plan of {self.best.source} ({_timed(best)})")
         return tuple(lines)
+
+
+def _timed(scored: Scored) -> str:
+    """The time with the order of tasks that it is of: a planner's own may be a slower one."""
+    return f"{scored.ns / NS_PER_S:.4g} s under {scored.scheduler}"

@@ -20,14 +20,13 @@ def adapted_plans(problem: Problem, plan: Plan) -> tuple[Plan, ...]:
     mixed = len(sizes) > 1 or any(stage.k > 1 for stage in plan.stages)
     if mixed and problem.regime.mode == "sync":
         return (plan.without_in_flight(),)
-    replicas = max(stage.sharers for stage in plan.stages)
     counts = sorted({stage.sharers for stage in plan.stages})
     pins = problem.pins
     if pins.micro_batch is None and pins.micro_batch_size is None:
         sizes |= _offered(problem, counts)
     else:
         sizes = set(pinned_sizes(problem, counts) or ())
-    usable = (size for size in sorted(sizes) if size >= replicas and _goes(problem, plan, size))
+    usable = (size for size in sorted(sizes) if _suffices(plan, size) and _goes(problem, plan, size))
     return tuple(_at(plan, size) for size in usable)
 
 
@@ -36,6 +35,15 @@ def _offered(problem: Problem, counts: list[int]) -> set[int]:
         return set(micro_batch_candidates(problem, counts))
     except UnsupportedProblem:
         return set()
+
+
+def _suffices(plan: Plan, size: int) -> bool:
+    """Whether that micro-batch has a sample for each replica, and for each part of its batch that is split."""
+    return all(
+        size >= stage.sharers
+        and all(-(-size // stage.sharers) >= split.get("batch", 1) for split in stage.sharding)
+        for stage in plan.stages
+    )
 
 
 def _goes(problem: Problem, plan: Plan, size: int) -> bool:

@@ -91,11 +91,11 @@ def _at_pace(row: Row, period: int, sync: bool) -> Iterator[_Found]:
     for used in range(size):
         there = back[used * (places + 1) + end] + stay
         fits = np.flatnonzero((there <= most) & (used + devices <= size))
-        fits = fits[np.argsort(there[fits], kind="stable")]
-        cell, leading = np.unique((used + devices[fits]) * (places + 1) + first[fits], return_index=True)
-        row_at = fits[leading]
-        better = there[row_at] < back[cell]
-        back[cell[better]], chosen[cell[better]] = there[row_at[better]], fast[row_at[better]]
+        there, cell = there[fits], (used + devices[fits]) * (places + 1) + first[fits]
+        before = back.copy()
+        np.minimum.at(back, cell, there)
+        leads = np.flatnonzero((there == back[cell]) & (there < before[cell]))[::-1]
+        chosen[cell[leads]] = fast[fits[leads]]  # of several in one cell the last one stands: the first row
     for used in range(1, size + 1):
         if stage[used, 0] < 0:
             continue

@@ -196,6 +196,16 @@ def test_an_adapted_plan_has_the_best_micro_batch_of_its_first_scheduler(seed: i
     assert seconds(problem, found) <= sized[size]
 
 
+def test_an_adapted_plan_whose_operators_split_the_batch_gets_a_micro_batch_of_as_many_samples() -> None:
+    problem = chain_problem([80], [160], cluster(4), mode="async", mini_batch=8)
+    (stage,) = stages_plan([[0]], micro_batch=8).stages
+    split = Plan(stages=(replace(stage, devices=(0, 1, 2, 3), tensor_parallel=4, sharding=({"batch": 4},)),))
+    assert all(plan.stages[0].micro_batch >= 4 for plan in adapted_plans(problem, split))
+    found = ordered(problem, split, adapted=True)
+    assert isinstance(found, OrderedPlan)
+    assert found.verdict.status == "valid"
+
+
 def with_size(plan: Plan, size: int) -> Plan:
     return replace(plan, stages=tuple(replace(stage, micro_batch=size) for stage in plan.stages))
 

@@ -1,6 +1,7 @@
 """The planner `local-search` against enumeration, and what it keeps to."""
 
 import itertools
+from collections.abc import Callable
 
 import pytest
 from msgspec.structs import replace
@@ -17,8 +18,8 @@ from pipebench.domain.schedule import Schedule
 from pipebench.hooks.context import Context, DeadlineReached
 from pipebench.simulation.metrics import metrics
 from pipebench.simulation.simulate import simulate
-from pipebench_search import every_draft, incumbent
-from pipebench_search.drafts.draft import Drafting
+from pipebench_search import descent, every_draft, incumbent
+from pipebench_search.drafts.draft import Draft, Drafting
 from pipebench_search.drafts.moves import Neighbourhood
 from pipebench_search.estimates.guess import Guesses
 from pipebench_search.every_draft import EveryDraft
@@ -283,6 +284,22 @@ def test_no_plan_is_scored_beyond_the_deadline(monkeypatch: pytest.MonkeyPatch) 
     assert max(scored_at) < 10_000.0
 
 
+def test_rows_to_start_from_leave_time_to_score_plans(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many operators they take all the time that they get."""
+    clock, within = Clock(), context(steps=0)
+    monkeypatch.setattr(incumbent, "time", clock)
+
+    def endless(drafting: Drafting, micro_batches: tuple[int, ...], late: Callable[[], bool]) -> list[Draft]:
+        while not late():
+            pass
+        return []
+
+    monkeypatch.setattr(descent, "rows_to_start_from", endless)
+    monkeypatch.setattr(Context, "check_deadline", lambda _: None)
+    within.deadline_s = 1000.0
+    found(chain_problem([5] * 12, [10] * 12, cluster(4), mini_batch=8, mode="sync"), within)
+
+
 def one_stage(problem: Problem) -> Plan:
     drafting = Drafting(problem)
     seeds = Neighbourhood(Scorer(problem, context()).model, drafting).seeds()
@@ -297,7 +314,9 @@ def test_it_is_never_slower_than_a_seed_and_says_whose_plan_it_began_with(mode: 
     within.seeds = (("somebody", best.plan),)
     again = found(problem, within)
     assert nanoseconds(again) <= nanoseconds(best)
-    assert any("somebody" in line for line in again.notices)
+    told = [line for line in again.notices if "somebody (" in line]
+    assert told
+    assert f" s under {again.scheduler})" in told[0]
 
 
 def test_it_ends_when_the_gap_is_reached() -> None:

@@ -58,6 +58,7 @@ def _write(sources: tuple[str, ...], rows: tuple[str, ...], planners: str | None
 
     from pipebench.bench.certification import certify, subjects
     from pipebench.bench.store.access import storing
+    from pipebench.certificates.write import BoundParts
     from pipebench.hooks.syntax import split_list
     from pipebench.report.text.certificates import print_outcomes
 
@@ -66,11 +67,12 @@ def _write(sources: tuple[str, ...], rows: tuple[str, ...], planners: str | None
     with storing(out, "folder"):
         out.mkdir(parents=True, exist_ok=True)
     done: list[Outcome] = []
+    bounds = BoundParts()
     progress = console(stderr=True)
     with progress.status("starting …") as status:
         for count, subject in enumerate(chosen, 1):
             status.update(escape(f"{count} of {len(chosen)}: {subject.planner} on {subject.model} …"))
-            done.append(certify(subject, out))
+            done.append(certify(subject, out, bounds))
     if as_json:
         print_json({"certificates": [_plain(each) for each in done]})
     else:
@@ -100,12 +102,14 @@ def _plain(each: "Outcome") -> dict[str, object]:
 def _check(paths: tuple[str, ...], against: str | None, as_json: bool) -> int:
     from pipebench.bench.certification import certificate_files, verify
     from pipebench.bench.store.results import open_results
+    from pipebench.certificates.write import BoundParts
     from pipebench.report.text.certificates import sentence
 
     store = None if against is None else open_results(against)
     found: list[Verification] = []
+    bounds = BoundParts()
     for path in certificate_files(paths):
-        found.append(verify(path, store))
+        found.append(verify(path, store, bounds))
         if not as_json:
             say(sentence(found[-1]))
     if as_json:
