@@ -37,6 +37,8 @@ WORDS = {
 MEANT = r"(?:such as|default:|named:|use|planners?|schedulers?|executors?|profilers?) "
 VALUES = {
     ("bench/store/keys.py", "torch"): "a distribution",
+    ("bench/calibration/torchtitan_log.py", "1f1b"): "a schedule, as torchtitan spells it",
+    ("bench/calibration/torchtitan_log.py", "gpipe"): "a schedule, as torchtitan spells it",
     ("cli/commands/planning/export.py", "pipedream"): "a format",
     ("cli/commands/files/profile.py", "bert"): "a model of the library transformers",
     ("costs/transformer.py", "branches"): "a cost term",

@@ -48,6 +48,7 @@ def rows(out: str) -> dict[str, dict[str, Any]]:
     return {row["planner"]: row for row in json.loads(out)["rows"]}
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="only Linux hands orphans to the fork server")
 def test_eight_hostile_planners_cost_their_own_rows_only(tmp_path: Path) -> None:
     install_hostile(tmp_path)

@@ -99,7 +99,7 @@ ENDINGS = {
 }
 
 
-@pytest.mark.parametrize("body", ENDINGS)
+@pytest.mark.parametrize("body", mostly_at_night(ENDINGS, ["os._exit(0)", "return 3"]))
 def test_an_executor_that_breaks_ends_its_command_with_a_reason(pipebench: Command, plan: str, body: str) -> None:
     pipebench.install(offering("executors", body))
     done = pipebench("execute", plan, "--executor", "evil")
@@ -126,7 +126,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("body", mostly_at_night(SCHEDULERS, list(SCHEDULERS)[:4]))
+@pytest.mark.parametrize("body", mostly_at_night(SCHEDULERS, ["os._exit(0)", "return 3"]))
 def test_a_scheduler_that_breaks_costs_its_own_attempt(
     pipebench: Command, expected: dict[str, Any], body: str
 ) -> None:
@@ -164,7 +164,9 @@ def test_a_scheduler_that_breaks_takes_none_of_its_own_plugin_along(pipebench: C
     assert "returned int" in returned
 
 
-@pytest.mark.parametrize("body", ["os._exit(0)", "import ctypes; ctypes.string_at(0)"])
+@pytest.mark.parametrize(
+    "body", mostly_at_night(["os._exit(0)", "import ctypes; ctypes.string_at(0)"], ["os._exit(0)"])
+)
 def test_an_executor_that_breaks_costs_its_columns_only(pipebench: Command, body: str) -> None:
     pipebench.install(offering("executors", body))
     done = pipebench("compare", "--planners", "uniform", "--executors", "simulate,evil", *COMPARED)
@@ -173,7 +175,10 @@ def test_an_executor_that_breaks_costs_its_columns_only(pipebench: Command, body
     assert any("executor evil" in line and "its process" in line for line in row["notices"])
 
 
-@pytest.mark.parametrize("body", ["os._exit(0)", "import ctypes; ctypes.string_at(0)", "return 3"])
+@pytest.mark.parametrize(
+    "body",
+    mostly_at_night(["os._exit(0)", "import ctypes; ctypes.string_at(0)", "return 3"], ["os._exit(0)"]),
+)
 @pytest.mark.parametrize("slot", ["models", "profilers"])
 def test_a_model_or_profiler_that_breaks_ends_its_command_with_a_reason(
     pipebench: Command, slot: str, body: str

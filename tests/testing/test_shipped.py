@@ -10,6 +10,7 @@ from pipebench.hooks.manager import Host
 from pipebench.testing.kit import check_plugin, slot_checks
 from pipebench.testing.targets import check_targets
 from pipebench.testing.verdicts import outcome_of
+from tests.nightly import mostly_at_night
 
 SHIPPED = [point.name for point in installed_entry_points() if provider_of(point).distribution == "pipebench"]
 
@@ -19,7 +20,13 @@ def host() -> Host:
     return Host()
 
 
-@pytest.mark.parametrize("plugin", [name for name in SHIPPED if name != "torch"])
+@pytest.mark.parametrize(
+    "plugin",
+    mostly_at_night(
+        [name for name in SHIPPED if name != "torch"],
+        [name for name in SHIPPED if name not in ("torch", "search")],
+    ),
+)
 def test_the_kit_finds_no_fault(host: Host, plugin: str) -> None:
     report = check_plugin(host, plugin)
     failed = [f"{o.component}: {o.check}: {o.reason}" for o in report.outcomes if o.status == "failed"]
