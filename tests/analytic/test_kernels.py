@@ -7,12 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pipebench.bench.accuracy.expression import EIGHT_BIT
 from pipebench.domain.cluster import DeviceType
 from pipebench.domain.errors import PipebenchError
+from pipebench.formats.devices import device_names, load_device
 from pipebench_analytic.kernels.attention import AttentionTable, fit_attention
 from pipebench_analytic.kernels.collectives import CollectiveTable, fit_collective
 from pipebench_analytic.kernels.gemm import Chip, GemmSurface, GemmTable, fit_gemm
-from pipebench_analytic.kernels.speeds import kernel_speeds, measured_elsewhere, shipped_speeds
+from pipebench_analytic.kernels.speeds import SAME_CHIP, kernel_speeds, measured_elsewhere, shipped_speeds
 from pipebench_analytic.kernels.tables import speeds_from_csv
 from pipebench_analytic.kernels.validation import fit_error, held_back
 from tests.shared_data import shared_data
@@ -195,6 +197,16 @@ def test_kernels_of_a_device_with_a_measured_chip_run_at_its_own_rate(name: str,
     assert long is not None
     ratio = float(long.seconds(1, 65536, 16, 16, 128)) / float(ours_long.seconds(1, 65536, 16, 16, 128))
     assert ratio == pytest.approx(factor, rel=0.02)
+
+
+def test_the_rate_of_a_chip_is_that_of_the_table_of_devices() -> None:
+    """The factor and the names of devices that multiply in 8 bits stand apart from what they follow from."""
+    peaks = {name: load_device(name).peak_flops.get("bf16", 0.0) for name in device_names()}
+    of_chip = {name.partition("-")[0]: peak for name, peak in peaks.items() if "PCIe" not in name}
+    for name, (chip, factor) in SAME_CHIP.items():
+        assert of_chip[name] / of_chip[chip] == pytest.approx(factor)
+    narrow = {name for name in device_names() if (known := kernel_speeds(name)) and known.products("fp8")}
+    assert {name for name in device_names() if name.startswith(EIGHT_BIT)} == narrow
 
 
 @pytest.mark.parametrize("name", ["A100-SXM4-80GB", "GH200", "H100-PCIe-80GB"])
