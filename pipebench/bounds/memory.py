@@ -155,9 +155,7 @@ def state_of_ways(regime: Regime, counted: IntArray, experts: IntArray, rows: Wa
     counted, experts: of each way (`parameter_bytes_counted`). A stage with experts that E ranks share out has at
     least E ranks, each with a part of them; what sharding shares out besides is there once for each part.
     """
-    # Bytes for each byte of weights, from those of ELEMENT bytes of them: a whole element in any precision.
-    each = _state_of_a_byte(replace(regime, optimizer="none"))
-    optimizer = _state_of_a_byte(regime) - each
+    each, optimizer = _parts_of_a_byte(regime)
     total = np.zeros(len(counted), np.float64)
     if regime.expert_ranks > 1:
         ranks = np.maximum(regime.expert_ranks, replicas * rows.devices)
@@ -179,8 +177,7 @@ def state_on_a_device(
     """
     none = np.zeros_like(experts)
     alike = state_of_ways(regime, counted - experts, none, rows, replicas) / (rows.devices * replicas)
-    each = _state_of_a_byte(replace(regime, optimizer="none"))
-    optimizer = _state_of_a_byte(regime) - each
+    each, optimizer = _parts_of_a_byte(regime)
     holders = max(1.0, replicas * degree / regime.expert_ranks)
     each /= holders if regime.shards_weights else 1
     optimizer /= holders if regime.shards_optimizer else 1
@@ -210,6 +207,13 @@ def parameter_bytes_counted(graph: OperatorGraph, rows: Ways) -> tuple[IntArray,
         for own, held in zip(first_use, (rows.parameter_bytes, rows.expert_bytes), strict=True)
     )
     return counted, experts
+
+
+def _parts_of_a_byte(regime: Regime) -> tuple[float, float]:
+    """State for each byte of weights, without the optimizer and of the optimizer."""
+    # From the bytes of ELEMENT bytes of weights: a whole element in any precision.
+    each = _state_of_a_byte(replace(regime, optimizer="none"))
+    return each, _state_of_a_byte(regime) - each
 
 
 def _state_of_a_byte(regime: Regime) -> float:
