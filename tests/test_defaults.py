@@ -41,7 +41,7 @@ VALUES = {
     ("bench/calibration/torchtitan_log.py", "gpipe"): "a schedule, as torchtitan spells it",
     ("cli/commands/planning/export.py", "pipedream"): "a format",
     ("cli/commands/files/profile.py", "bert"): "a model of the library transformers",
-    ("costs/transformer.py", "branches"): "a cost term",
+    ("costs/shapes/transformer.py", "branches"): "a cost term",
     ("formats/frameworks/layouts.py", "pipedream"): "a format",
     ("formats/frameworks/targets.py", "pipedream"): "a format",
     ("formats/hf_architectures.py", "bert"): "a model_type of Hugging Face",

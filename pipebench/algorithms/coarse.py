@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from pipebench.algorithms.blocks.block_cuts import Block, BlockLoads, convex_blocks
 from pipebench.algorithms.blocks.grouped import PLAIN, joined_graph, joined_way, plain_way
 from pipebench.algorithms.blocks.quotient import Tensors
-from pipebench.costs.compute import OperatorTimes
 from pipebench.costs.formula import Formula
 from pipebench.costs.quantise import NS_PER_S, whole_bytes
+from pipebench.costs.sums.compute import OperatorTimes
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.graph import Operator, OperatorGraph
 from pipebench.domain.plan import Plan, Stage

@@ -7,7 +7,7 @@ least 30 of them; what has fewer takes the widest of all groups. How they were m
 
 from msgspec import UNSET
 
-from pipebench.costs.transformer import LAYER
+from pipebench.costs.shapes.transformer import LAYER
 from pipebench.domain.framework import Spread
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem

@@ -8,10 +8,10 @@ import numpy as np
 
 from pipebench.bounds.stage_figures import FAR, MANY, Choice, Figures, StageRows, Within, most_sharers
 from pipebench.costs.formula import Formula, Holdings
-from pipebench.costs.intervals import Intervals, touching
 from pipebench.costs.messages import ring_level, slowest
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import IntArray, whole_bytes
+from pipebench.costs.sums.intervals import Intervals, touching
 from pipebench.costs.weights import (
     Levels,
     WeightPart,

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from functools import cached_property
 
-from pipebench.costs.compute import OperatorTimes
 from pipebench.costs.formula import Formula, Holdings, StageMemory, StageTimes
 from pipebench.costs.messages import Message, level_between, messages, ring_level
 from pipebench.costs.placement import in_place
 from pipebench.costs.quantise import whole_bytes
 from pipebench.costs.sharded_stage import ShardedStage, is_sharded, refuse_alternatives
-from pipebench.costs.terms import PlainTerms, Terms
+from pipebench.costs.sums.compute import OperatorTimes
+from pipebench.costs.sums.terms import PlainTerms, Terms
 from pipebench.costs.weights import (
     Levels,
     WeightPart,

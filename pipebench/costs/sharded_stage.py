@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from pipebench.costs.compute import OperatorTimes
 from pipebench.costs.formula import Formula
 from pipebench.costs.messages import ring_level, slowest
 from pipebench.costs.quantise import whole_bytes
 from pipebench.costs.sharding import Reduction, Split, held_share, reductions, reshard, share_of, sharers
+from pipebench.costs.sums.compute import OperatorTimes
 from pipebench.costs.weights import Levels
 from pipebench.domain.cluster import Cluster, LinkLevel
 from pipebench.domain.errors import UnsupportedProblem

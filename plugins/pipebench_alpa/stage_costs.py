@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipebench.algorithms.micro_batches import honours_size
-from pipebench.costs.compute import OperatorTimes
 from pipebench.costs.formula import Formula, Holdings
-from pipebench.costs.intervals import Intervals
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import NS_PER_S, FloatArray, IntArray, whole_bytes
+from pipebench.costs.sums.compute import OperatorTimes
+from pipebench.costs.sums.intervals import Intervals
 from pipebench.domain.cluster import Cluster
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.problem import Problem

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pipebench.costs.transformer import WIDE_BYTES
+from pipebench.costs.shapes.transformer import WIDE_BYTES
 from pipebench.domain.framework import Elementwise
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd
 
-from pipebench.costs.transformer import (
+from pipebench.costs.shapes.transformer import (
     EMBEDDING,
     HEAD,
     LANGUAGE_KINDS,

@@ -9,7 +9,7 @@ sequence where the framework has sequence parallelism (Korthikanti et al. 2022, 
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from pipebench.costs.transformer import SPLIT_BY_INPUT, LayerShape, Product
+from pipebench.costs.shapes.transformer import SPLIT_BY_INPUT, LayerShape, Product
 from pipebench.domain.framework import Attention, Framework
 from pipebench_analytic.elementwise import ELEMENTWISE, Activations, ElementwiseKernels
 from pipebench_analytic.speeds import Speeds

@@ -5,8 +5,8 @@ from typing import cast
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from pipebench.costs.experts import with_expert_ranks
-from pipebench.costs.rescale import in_precision
+from pipebench.costs.shapes.experts import with_expert_ranks
+from pipebench.costs.shapes.rescale import in_precision
 from pipebench.domain.calibration import Calibration
 from pipebench.domain.cluster import DeviceType
 from pipebench.domain.errors import PipebenchError

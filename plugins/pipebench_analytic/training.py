@@ -6,7 +6,7 @@ Each is some kernels (`layer_kernels`): plain, split over devices, and with a pa
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pipebench.costs.transformer import (
+from pipebench.costs.shapes.transformer import (
     EMBEDDING,
     HEAD,
     LAYER,

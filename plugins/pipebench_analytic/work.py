@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 
-from pipebench.costs.flops import attention_core_flops, attention_projection_flops, forward_flops
+from pipebench.costs.shapes.flops import attention_core_flops, attention_projection_flops, forward_flops
 from pipebench.domain.calibration import Direction
 from pipebench.domain.graph import Operator, OperatorGraph
 from pipebench_analytic.kinds import MemoryPasses, attention_internal_elements, kind_of

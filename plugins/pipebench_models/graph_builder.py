@@ -7,7 +7,7 @@ from math import prod
 from pipebench.domain.graph import Operator, OperatorGraph, Parameter, Tensor
 
 ELEMENT_BYTES = 4
-"""Models describe their graphs in fp32; profilers convert (pipebench.costs.rescale)."""
+"""Models describe their graphs in fp32; profilers convert (pipebench.costs.shapes.rescale)."""
 
 
 @dataclass(frozen=True, slots=True)

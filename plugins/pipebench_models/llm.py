@@ -5,7 +5,7 @@ Names of modules (`path`) are those of the Hugging Face implementation. Layers c
 
 from typing import cast
 
-from pipebench.costs.transformer import EMBEDDING, HEAD, LAYER, NORM, POSITIONS, VARIATIONS, LayerShape
+from pipebench.costs.shapes.transformer import EMBEDDING, HEAD, LAYER, NORM, POSITIONS, VARIATIONS, LayerShape
 from pipebench.domain.graph import Operator, OperatorGraph, Parameter, Tensor
 from pipebench.hooks.context import Context
 from pipebench_models.graph_builder import ELEMENT_BYTES

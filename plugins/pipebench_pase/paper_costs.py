@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from pipebench.costs.flops import FLOPS, forward_flops
+from pipebench.costs.shapes.flops import FLOPS, forward_flops
 from pipebench.domain.graph import Operator, OperatorGraph
 from pipebench_pase.space import ConfigurationSpace, FloatArray
 

@@ -7,11 +7,11 @@ from functools import lru_cache
 import numpy as np
 
 from pipebench.costs.formula import Formula, Holdings, Memory
-from pipebench.costs.intervals import Intervals
 from pipebench.costs.messages import ring_level
 from pipebench.costs.model import CostModel
 from pipebench.costs.placement import MOST_TURNS
 from pipebench.costs.quantise import IntArray
+from pipebench.costs.sums.intervals import Intervals
 from pipebench.domain.cluster import LinkLevel
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.plan import ReplicaMode

@@ -6,9 +6,9 @@ from functools import cached_property
 import numpy as np
 
 from pipebench.algorithms.micro_batches import honours_size
-from pipebench.costs.compute import OperatorTimes
 from pipebench.costs.formula import Formula, Memory
 from pipebench.costs.quantise import FloatArray, IntArray
+from pipebench.costs.sums.compute import OperatorTimes
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.plan import ReplicaMode
 from pipebench.domain.problem import Problem

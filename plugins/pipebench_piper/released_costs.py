@@ -4,8 +4,8 @@ A stage takes the sum of its compute, of the tensors that cross into it and out 
 synchronisation. Latencies are left out. Source: Piper (NeurIPS 2021), section 3, and the released code.
 """
 
-from pipebench.costs.compute import OperatorTimes
 from pipebench.costs.quantise import NS_PER_S, FloatArray, IntArray
+from pipebench.costs.sums.compute import OperatorTimes
 from pipebench.domain.graph import Tensor
 from pipebench.domain.profile import Alternative
 

@@ -1,10 +1,10 @@
 """What runs of consecutive blocks cost as stages, by the suite's cost model: all of them at once."""
 
 from pipebench.costs.formula import Memory
-from pipebench.costs.intervals import Intervals
 from pipebench.costs.messages import ring_level
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import IntArray
+from pipebench.costs.sums.intervals import Intervals
 from pipebench.domain.cluster import LinkLevel
 from pipebench.domain.recomputation import Recompute
 from pipebench_rannc.blocks import Blocks

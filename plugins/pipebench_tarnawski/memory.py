@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipebench.algorithms.downset_table import Words, cut_edges, downset_sums, node_sets
-from pipebench.costs.compute import OperatorTimes
 from pipebench.costs.formula import ENDLESS, Formula
 from pipebench.costs.quantise import FloatArray
-from pipebench.costs.terms import PlainTerms
+from pipebench.costs.sums.compute import OperatorTimes
+from pipebench.costs.sums.terms import PlainTerms
 from pipebench.domain.problem import Problem
 from pipebench_tarnawski.kernel import MemoryTables
 from pipebench_tarnawski.node_costs import CPU, NodeCosts, accelerator_type

@@ -7,8 +7,8 @@ Source: Efficient Algorithms for Device Placement of DNN Graph Operators (NeurIP
 
 import numpy as np
 
-from pipebench.costs.compute import OperatorTimes
 from pipebench.costs.quantise import FloatArray
+from pipebench.costs.sums.compute import OperatorTimes
 from pipebench.domain.problem import Problem
 
 SHARED = "->"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from pipebench.costs.transformer import layer_shape
+from pipebench.costs.shapes.transformer import layer_shape
 from pipebench.domain.cluster import LinkLevel
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.profile import OperatorCosts, Profile

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from pipebench.costs.transformer import LayerShape, layer_shape
+from pipebench.costs.shapes.transformer import LayerShape, layer_shape
 from pipebench.domain.profile import Alternative, OperatorCosts
 from pipebench.formats.devices import load_device
 from pipebench.formats.frameworks.facts import load_framework

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 import pytest
 from msgspec.structs import replace
 
-from pipebench.costs.transformer import HEAD, LAYER
+from pipebench.costs.shapes.transformer import HEAD, LAYER
 from pipebench.domain.graph import Operator
 from pipebench.domain.profile import Alternative, OperatorCosts
 from pipebench.domain.recomputation import Repeated

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from pipebench.costs.transformer import LAYER, layer_shape
+from pipebench.costs.shapes.transformer import LAYER, layer_shape
 from pipebench.hooks.context import Context, ProfileRequest
 from pipebench_analytic.plugin import AnalyticOptions
 from pipebench_analytic.profiler import profile

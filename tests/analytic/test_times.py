@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipebench.costs.flops import forward_flops
+from pipebench.costs.shapes.flops import forward_flops
 from tests.analytic.profiling import COMPUTE_BOUND, costs_of, run
 from tests.models.zoo import model
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from pipebench.costs.transformer import EMBEDDING, HEAD, LAYER, NORM, LayerShape, layer_shape
+from pipebench.costs.shapes.transformer import EMBEDDING, HEAD, LAYER, NORM, LayerShape, layer_shape
 from pipebench.domain.cluster import DeviceType, LinkLevel
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.framework import Attention, Framework

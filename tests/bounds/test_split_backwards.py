@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from pipebench.bench.services import HostServices
 from pipebench.bounds import time_bound
 from pipebench.bounds.operators import ways
-from pipebench.costs.compute import OperatorTimes
 from pipebench.costs.model import CostModel
+from pipebench.costs.sums.compute import OperatorTimes
 from pipebench.domain.errors import InfeasibleProblem, PipebenchError
 from pipebench.domain.problem import Pins, Problem
 from pipebench.domain.schedule import FiniteSchedule

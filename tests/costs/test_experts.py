@@ -5,10 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from pipebench.costs.experts import expert_counts, refuse_expert_ranks, with_expert_ranks
 from pipebench.costs.formula import Formula
 from pipebench.costs.model import CostModel
-from pipebench.costs.transformer import layer_shape
+from pipebench.costs.shapes.experts import expert_counts, refuse_expert_ranks, with_expert_ranks
+from pipebench.costs.shapes.transformer import layer_shape
 from pipebench.costs.weights import state_bytes, unit_bytes, update_ns, weight_parts
 from pipebench.domain.cluster import Cluster, DeviceType, LinkLevel
 from pipebench.domain.errors import InvalidValue

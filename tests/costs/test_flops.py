@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from pipebench.costs.flops import forward_flops, graph_flops
+from pipebench.costs.shapes.flops import forward_flops, graph_flops
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.graph import Operator
 from tests.models.zoo import model

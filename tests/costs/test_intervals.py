@@ -7,8 +7,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipebench.costs.intervals import Intervals, leaving, touching
 from pipebench.costs.model import CostModel
+from pipebench.costs.sums.intervals import Intervals, leaving, touching
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem, Regime
 from pipebench.domain.recomputation import Recompute

@@ -1,6 +1,6 @@
 """A graph at another precision."""
 
-from pipebench.costs.rescale import in_precision
+from pipebench.costs.shapes.rescale import in_precision
 from pipebench.domain.graph import Operator, OperatorGraph, Parameter, Tensor
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipebench.costs.rescale import scale_profile
+from pipebench.costs.shapes.rescale import scale_profile
 from pipebench.domain.profile import Profile
 from tests.analytic.profiling import run
 from tests.models.zoo import model

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipebench.costs.compute import OperatorTimes
 from pipebench.costs.formula import Formula
 from pipebench.costs.sharded_stage import ShardedStage
 from pipebench.costs.sharding import reductions, reshard
+from pipebench.costs.sums.compute import OperatorTimes
 from pipebench.domain.cluster import Cluster, DeviceType, LinkLevel
 from pipebench.domain.errors import InvalidValue
 from pipebench.domain.graph import Operator, OperatorGraph, Parameter, Tensor

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from pipebench.costs.flops import forward_flops
-from pipebench.costs.transformer import HEAD, LAYER, POSITIONS
+from pipebench.costs.shapes.flops import forward_flops
+from pipebench.costs.shapes.transformer import HEAD, LAYER, POSITIONS
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.graph import OperatorGraph
 from pipebench.formats.hf_architectures import CONFIGS, REFUSED

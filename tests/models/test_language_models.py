@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from pipebench.costs.flops import graph_flops
-from pipebench.costs.transformer import HEAD, LANGUAGE_KINDS, layer_shape
+from pipebench.costs.shapes.flops import graph_flops
+from pipebench.costs.shapes.transformer import HEAD, LANGUAGE_KINDS, layer_shape
 from pipebench.domain.errors import InvalidValue
 from pipebench.domain.graph import OperatorGraph
 from tests.language_models import LLAMA_70B_OPTIONS

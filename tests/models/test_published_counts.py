@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pipebench.costs.flops import forward_flops, graph_flops
+from pipebench.costs.shapes.flops import forward_flops, graph_flops
 from pipebench.domain.graph import OperatorGraph
 from tests.models.zoo import model
 

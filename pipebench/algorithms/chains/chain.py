@@ -12,7 +12,7 @@ from pipebench.costs.formula import Formula, Holdings, Memory, StageMemory, Stag
 from pipebench.costs.messages import level_between
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import IntArray
-from pipebench.costs.terms import Terms
+from pipebench.costs.sums.terms import Terms
 from pipebench.domain.cluster import LinkLevel
 from pipebench.domain.recomputation import Recompute
 

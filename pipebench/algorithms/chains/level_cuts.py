@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 
 from pipebench.costs.model import CostModel
-from pipebench.costs.transformer import EMBEDDING, HEAD, LAYER, NORM, POSITIONS
+from pipebench.costs.shapes.transformer import EMBEDDING, HEAD, LAYER, NORM, POSITIONS
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.plan import Plan
 

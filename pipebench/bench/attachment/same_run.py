@@ -16,7 +16,7 @@ from pipebench.bench.accuracy.framework import (
 )
 from pipebench.bench.accuracy.run import Run
 from pipebench.bench.accuracy.sizes import architecture_of, sizes_of
-from pipebench.costs.transformer import EMBEDDING, LAYER, layer_shape
+from pipebench.costs.shapes.transformer import EMBEDDING, LAYER, layer_shape
 from pipebench.defaults import ONE_F_ONE_B
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan

@@ -11,7 +11,7 @@ from pipebench.algorithms.blocks.layer_profile import with_layers
 from pipebench.bench.machine.time_limits import BUILD_S, time_limit
 from pipebench.bench.problems.plugin_sources import build_graph, plugin_formats, profile_graph
 from pipebench.bench.problems.workload import Workload, default_mini_batch
-from pipebench.costs.experts import refuse_expert_ranks
+from pipebench.costs.shapes.experts import refuse_expert_ranks
 from pipebench.costs.step import step_costs, with_tensor_memory
 from pipebench.defaults import CLUSTER
 from pipebench.documents.units import readable_bytes

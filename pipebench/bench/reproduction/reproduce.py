@@ -14,7 +14,7 @@ from pipebench.bench.sweeps.run_plan import FinishedTrial, RunPlan, make_run_pla
 from pipebench.bench.sweeps.sweep import TrialWatcher, Where, run_trials
 from pipebench.bench.trials.comparison import home_regime
 from pipebench.bench.trials.trial import Trial
-from pipebench.costs.rescale import scale_profile
+from pipebench.costs.shapes.rescale import scale_profile
 from pipebench.documents.units import hardware
 from pipebench.domain.artefact import Cell, Result
 from pipebench.domain.errors import PipebenchError

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pipebench.costs.placement import lanes_of
-from pipebench.costs.transformer import EMBEDDING, HEAD, OVERLAPPED, SEQUENCE_SPLIT
+from pipebench.costs.shapes.transformer import EMBEDDING, HEAD, OVERLAPPED, SEQUENCE_SPLIT
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.graph import Operator, OperatorGraph
 from pipebench.domain.placement import PlacementKind, stands_as

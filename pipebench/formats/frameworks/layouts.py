@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pipebench.costs.transformer import EMBEDDING, HEAD, LAYER, NORM, POSITIONS
+from pipebench.costs.shapes.transformer import EMBEDDING, HEAD, LAYER, NORM, POSITIONS
 from pipebench.documents.decoding import require_size, without_mark
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.graph import OperatorGraph

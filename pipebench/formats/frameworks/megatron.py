@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from itertools import groupby
 
-from pipebench.costs.transformer import EMBEDDING, HEAD, LAYER, NORM, POSITIONS, layer_shape
+from pipebench.costs.shapes.transformer import EMBEDDING, HEAD, LAYER, NORM, POSITIONS, layer_shape
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.graph import Operator, OperatorGraph
 from pipebench.domain.problem import Regime

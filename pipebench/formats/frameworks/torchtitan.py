@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from pipebench.costs.transformer import EMBEDDING, HEAD, LAYER, NORM, layer_shape
+from pipebench.costs.shapes.transformer import EMBEDDING, HEAD, LAYER, NORM, layer_shape
 from pipebench.defaults import INTERLEAVED, ONE_F_ONE_B
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.framework import Framework

@@ -2,7 +2,7 @@
 
 import torch
 
-from pipebench.costs.rescale import in_precision
+from pipebench.costs.shapes.rescale import in_precision
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.problem import Problem

@@ -5,7 +5,7 @@ from itertools import combinations, pairwise, product
 
 import pytest
 
-from pipebench.costs.rescale import scale_profile
+from pipebench.costs.shapes.rescale import scale_profile
 from pipebench.domain.cluster import Cluster
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.plan import ReplicaMode

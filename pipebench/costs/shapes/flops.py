@@ -6,7 +6,7 @@ A multiply and an add are two FLOP; halve the figure of a contraction for the MA
 from collections.abc import Callable
 from math import prod
 
-from pipebench.costs.transformer import layer_shape
+from pipebench.costs.shapes.transformer import layer_shape
 from pipebench.domain.errors import PipebenchError, nearest
 from pipebench.domain.graph import Operator, OperatorGraph
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from pipebench.costs.formula import Formula, Holdings
 from pipebench.costs.quantise import IntArray
-from pipebench.costs.terms import Terms
+from pipebench.costs.sums.terms import Terms
 from pipebench.domain.graph import OperatorGraph
 
 Rectangle = tuple[int, int, int, int, int]

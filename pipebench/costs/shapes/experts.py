@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from pipebench.costs.transformer import LAYER, layer_shape
+from pipebench.costs.shapes.transformer import LAYER, layer_shape
 from pipebench.domain.errors import InvalidValue
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.problem import Pins

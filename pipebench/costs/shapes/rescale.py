@@ -3,7 +3,7 @@
 import msgspec
 from msgspec.structs import replace
 
-from pipebench.costs.transformer import EMBEDDING
+from pipebench.costs.shapes.transformer import EMBEDDING
 from pipebench.domain.graph import OperatorGraph, Tensor
 from pipebench.domain.profile import ELEMENT_BYTES, Alternative, OperatorCosts, Precision, Profile
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipebench.costs.compute import OperatorTimes
 from pipebench.costs.quantise import IntArray, whole_bytes
+from pipebench.costs.sums.compute import OperatorTimes
 from pipebench.domain.graph import OperatorGraph
 
 

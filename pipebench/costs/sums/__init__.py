@@ -1,0 +1,1 @@
+"""What operators, parameters and tensors add up to: for one stage, and for each interval of an order."""
