@@ -130,10 +130,10 @@ def language_costs(
 def _exchanged_s(parts: Parts, roofline: Roofline, samples: int, shared: SharedExperts) -> float:
     """Of one direction: tokens go to the ranks of their experts, and come back."""
 
-    def all_reduce_s(size_bytes: float, devices: int) -> float:
-        return roofline.all_reduce_seconds(size_bytes, 1, devices)
+    def inside_s(size_bytes: float, devices: int) -> float:
+        return roofline.all_reduce_seconds(size_bytes, 1, devices) / 2
 
-    return 2 * all_to_all_s(parts.dispatched * samples, shared.ranks, shared.links, all_reduce_s)
+    return 2 * all_to_all_s(parts.dispatched * samples, shared.ranks, shared.links, inside_s)
 
 
 def _alternative(

@@ -13,6 +13,7 @@ from pipebench.domain.errors import PipebenchError
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.profile import (
     ELEMENT_BYTES,
+    NARROW_BYTES,
     Alternative,
     DeviceCosts,
     OperatorCosts,
@@ -51,8 +52,6 @@ MODELLED_EXCHANGE = (
     "what ranks that share out experts exchange is modelled, not measured: each sends its tokens at the rate of "
     "the links, and no host waits for another"
 )
-NARROW_BYTES = 1
-"""Of an element in fp8."""
 FORMULAS = "1"
 """Version of the profiler's formulas: a profile made with another one is not comparable."""
 
@@ -133,7 +132,7 @@ def _training_costs(device: DeviceType, request: ProfileRequest, options: Analyt
         options.attention or framework.attention,
         ELEMENT_BYTES[request.precision],
         request.micro_batches,
-        NARROW_BYTES if options.products else None,
+        NARROW_BYTES[options.products] if options.products else None,
         request.expert_parallel,
     )
 
@@ -261,6 +260,8 @@ def _provenance(
         ),
         calibration=fitted,
         kernels="; ".join(elsewhere) if elsewhere else UNSET,
+        products=options.products or UNSET,
+        attention=(options.attention or request.framework.attention) if language and request.framework else UNSET,
     )
 
 

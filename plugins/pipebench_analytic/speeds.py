@@ -15,7 +15,7 @@ from pipebench.costs.formula import Formula
 from pipebench.domain.cluster import DeviceType, LinkLevel
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.framework import Framework
-from pipebench.domain.profile import ELEMENT_BYTES, Precision
+from pipebench.domain.profile import ELEMENT_BYTES, NarrowPrecision, Precision
 from pipebench.domain.tuning import USUAL_REACH, Reach
 from pipebench_analytic.exchange import all_to_all_s
 from pipebench_analytic.kernels.gemm import GemmSurface
@@ -56,7 +56,7 @@ class Speeds:
         precision: Precision,
         framework: Framework,
         links: Sequence[LinkLevel] = (),
-        layer_products: Literal["", "fp8"] = "",
+        layer_products: Literal["", NarrowPrecision] = "",
         reach: Reach = USUAL_REACH,
         own: KernelSpeeds | None = None,
     ) -> None:
@@ -80,7 +80,11 @@ class Speeds:
         self._products = tables.products(cast(KernelPrecision, precision)) if known else None
         self._narrow = tables.products(layer_products) if layer_products else None
         if layer_products and self._narrow is None:
-            raise PipebenchError(f"device type {device.name!r} has no measured products in {layer_products}")
+            has = ", ".join(sorted(tables.gemm)) or "none"
+            raise PipebenchError(
+                f"device type {device.name!r} has no measured products in {layer_products}",
+                f"it has those in {has}: leave products= out, or name another device",
+            )
         self._attention = tables.fused_attention() if precision in ("fp16", "bf16") else None
         second = framework.flash_generation == 2 and device.name.startswith(HOPPER)
         self._attention_flops = FLASH_2_SHARE * self._peak if second else math.inf
@@ -108,7 +112,7 @@ class Speeds:
         )
 
     def _narrow_product_s(self, m: int, n: int, k: int) -> float:
-        """The same in 8 bits, with the conversion of one factor."""
+        """The same in fewer bits, with the conversion of one factor."""
         assert self._narrow is not None
         return self._reach.product_factor * _measured_product_s(self._narrow, m, n, k)
 
@@ -143,7 +147,12 @@ class Speeds:
 
     def all_to_all_s(self, size_bytes: float, ranks: int) -> float:
         """What ranks that share out experts wait for while they exchange tokens."""
-        return all_to_all_s(size_bytes, ranks, self._links, self.all_reduce_s, NETWORK_SHARE)
+        return all_to_all_s(size_bytes, ranks, self._links, self._all_to_all_inside_s, NETWORK_SHARE)
+
+    def _all_to_all_inside_s(self, size_bytes: float, ranks: int) -> float:
+        """In one node, by its measured curve where there is one."""
+        known = self._curves.seconds("all_to_all", ranks, size_bytes) if self._curves else None
+        return self.all_reduce_s(size_bytes, ranks) / 2 if known is None else float(known)
 
     def _network(self, position: int) -> LinkLevel:
         """The link level of a ring that leaves each group over the links of all its devices."""

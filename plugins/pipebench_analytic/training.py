@@ -52,7 +52,7 @@ class TrainingCosts:
         attention: Attention,
         element_bytes: int,
         sizes: Sequence[int],
-        narrow_bytes: int | None = None,
+        narrow_bytes: float | None = None,
         ranks: int = 1,
     ) -> None:
         """narrow_bytes: of an element of the layers' products, where they run in another precision. ranks: that

@@ -31,7 +31,7 @@ from pipebench.documents.units import quantity
 from pipebench.domain.cluster import Cluster
 from pipebench.domain.errors import nearest
 from pipebench.domain.limits import MOST_LAYERS, MOST_RUN_PASSES
-from pipebench.domain.profile import Precision
+from pipebench.domain.profile import NarrowPrecision, Precision
 from pipebench.domain.tuning import Tuning
 from pipebench.domain.value import Value
 from pipebench.domain.workload import WorkloadSpec
@@ -39,8 +39,12 @@ from pipebench.formats.frameworks.facts import load_framework
 
 USUAL_HEADS = (64, 96, 128)
 """Features of a head."""
-EIGHT_BIT = ("H100-SXM", "H200", "H800", "B200", "B300", "GB200", "GB300", "L40S")
-"""Devices of the table whose products in 8 bits were measured, or those of a device with the same chip."""
+_BLACKWELL = ("B200", "B300", "GB200", "GB300")
+NARROW_DEVICES: dict[NarrowPrecision, tuple[str, ...]] = {
+    "fp8": ("H100-SXM", "H200", "H800", "L40S", *_BLACKWELL),
+    "fp4": _BLACKWELL,
+}
+"""Devices of the table whose products in 8 and 4 bits were measured, or those of a device with the same chip."""
 RECOMPUTE, USUAL_RECOMPUTE, LESS_MEMORY = "recompute", "none", ("selective", "full")
 """The assumption on recomputation: its field, what is usual, and what takes less memory, in this order."""
 MICRO_BATCH = "mbs"
@@ -48,8 +52,6 @@ MICRO_BATCH = "mbs"
 ENDS = ("embedding", "head")
 """What Megatron-LM counts as a layer each where layers alone do not go evenly into stages."""
 _PRECISIONS = get_args(Precision)
-_NARROW = (("fp4", "fp4"), ("fp8", "fp8"))
-"""Part of a word for a precision, such as MXFP8 or FP8-CS, and the precision that a device has a rate in."""
 
 
 class ExpressedRun(Value, frozen=True, kw_only=True):
@@ -98,7 +100,7 @@ def express(
         architecture=_architecture(run),
         recompute=recompute,
         precision=precision,
-        products="fp8" if narrow else "",
+        products=narrow,
         sequence_parallel=sequence_parallel,
         tensor_overlap=tensor_overlap_of(run, framework, sequence_parallel, tp, choices),
         tp=tp,
@@ -292,26 +294,27 @@ def _recompute(run: Run, choices: Choices) -> RecomputeKind:
 def precision_of(run: Run) -> str:
     """The precision of a run, a narrow one by what a device has a rate in; empty where it says none."""
     word = run.precision.lower().split("+")[0]  # `fp8+compile`: how it ran may follow
-    return next((name for part, name in _NARROW if part in word), word)
+    return next((name for name in NARROW_DEVICES if name in word), word)  # MXFP8, FP8-CS, NVFP4
 
 
-def _precision(run: Run, cluster: Cluster, choices: Choices) -> tuple[Precision, bool]:
-    """Precision of the weights, and whether the products of layers run in 8 bits: weights then have 16."""
+def _precision(run: Run, cluster: Cluster, choices: Choices) -> tuple[Precision, NarrowPrecision | None]:
+    """Precision of the weights, and that of the layers' products where it has fewer bits: weights then have 16."""
     rates = cluster.types[0].peak_flops
-    eight_bit = "bf16" in rates and cluster.types[0].name.startswith(EIGHT_BIT)
+    name = cluster.types[0].name
+    narrow = [each for each, devices in NARROW_DEVICES.items() if "bf16" in rates and name.startswith(devices)]
     plain = precision_of(run)
     if not plain:
         half = [name for name in ("bf16", "fp16") if name in rates]
-        narrow = ["fp8"] if eight_bit else []
-        plain = choices.take("precision", half[0] if half else "fp32", [*half[1:], *narrow])
-    if plain == "fp8" and eight_bit:
-        return "bf16", True
+        usual = [each for each in narrow if each == "fp8"]
+        plain = choices.take("precision", half[0] if half else "fp32", [*half[1:], *usual])
+    if plain in narrow:
+        return "bf16", plain
     if plain not in _PRECISIONS or plain not in rates:
-        if plain in _PRECISIONS or plain in dict(_NARROW).values():
+        if plain in _PRECISIONS or plain in NARROW_DEVICES:
             has = f"it has {', '.join(sorted(rates))}"
-            raise NotExpressed(f"no rate in {plain} for {cluster.types[0].name}", has)
+            raise NotExpressed(f"no rate in {plain} for {name}", has)
         raise NotExpressed("an unknown precision", f"{plain}; {nearest(plain, rates)}")
-    return cast(Precision, plain), False
+    return cast(Precision, plain), None
 
 
 def _layers_by_stage(run: Run, layers: int, order: Order, choices: Choices) -> tuple[tuple[int, ...], bool]:

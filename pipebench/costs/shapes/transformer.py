@@ -216,7 +216,7 @@ class LayerShape:
         scores: bool = False,
         sequence_split: bool = True,
         keeps_gathered: bool = False,
-        narrow_bytes: int | None = None,
+        narrow_bytes: float | None = None,
         elementwise: Elementwise = "fused",
         repeats_keys: bool = False,
         dispatches: bool = False,
@@ -248,12 +248,13 @@ class LayerShape:
         routed = (self.active - 1) * self.hidden if self.experts > 1 else 0
         masks = 2 * MASK_BYTES * self.hidden if self.dropout else 0
         less = 0 if narrow_bytes is None else element_bytes - narrow_bytes
-        around = element_bytes * (self.streams * self.hidden + routed) + masks
+        around: float = element_bytes * (self.streams * self.hidden + routed) + masks
         around -= less * (self.reads * self.hidden + routed)
         around += element_bytes * self.hidden if dispatches else 0
         around += self.norms * WIDE_BYTES * self.hidden if eager and self.rms else 0
         softmax = (element_bytes + (element_bytes + MASK_BYTES if self.dropout else 0)) * self.sequence
-        inside = element_bytes * (states + normed + inner) + self.heads * (softmax if scores else STATISTIC_BYTES)
+        inside: float = element_bytes * (states + normed + inner)
+        inside += self.heads * (softmax if scores else STATISTIC_BYTES)
         inside += WIDE_BYTES * normed if eager and self.rms else 0
         inside -= less * self.active * self.ffn - (narrow_bytes or 0) * self.queries
         if sequence_split:

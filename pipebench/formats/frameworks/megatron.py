@@ -8,6 +8,7 @@ from pipebench.costs.shapes.transformer import EMBEDDING, HEAD, LAYER, NORM, POS
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.graph import Operator, OperatorGraph
 from pipebench.domain.problem import Regime
+from pipebench.domain.profile import NarrowPrecision
 from pipebench.formats.frameworks.arrangement import Arrangement, CannotExpress
 from pipebench.formats.frameworks.facts import TORCHTITAN, framework_family
 from pipebench.formats.frameworks.launch import megatron_launch
@@ -120,6 +121,8 @@ EXCLUSIVE = (
     "not together with --num-layers-per-virtual-pipeline-stage, --num-virtual-stages-per-pipeline-rank, "
     "--decoder-first/last-pipeline-num-layers, --account-for-* or --hybrid-layer-pattern"
 )
+NARROW_FLAGS: dict[NarrowPrecision, str] = {"fp8": "--fp8-format hybrid", "fp4": "--fp4-format e2m1"}
+"""Products of layers in fewer bits, by its usual recipe."""
 SYMBOLS = {EMBEDDING: "E", POSITIONS: "", LAYER: "t", NORM: "", HEAD: "L"}
 
 
@@ -188,6 +191,10 @@ def flags(made: Arrangement) -> str:
         lines.append("--use-distributed-optimizer")
     if problem.regime.precision != "fp32":
         lines.append(f"--{problem.regime.precision}")
+    if made.products is not None:
+        lines.append(NARROW_FLAGS[made.products])
+    if made.unfused:
+        lines.append("--attention-backend unfused")
     lines += _gradients(problem.regime)
     lines += _optimizer(problem.regime)
     lines += _overlap(made)

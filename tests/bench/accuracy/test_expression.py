@@ -231,6 +231,7 @@ def test_a_partition_is_taken_as_it_is() -> None:
         ({"tp": "", "dp": ""}, "columns tp and dp are empty"),
         ({"device": "Z9-1TB"}, "no figures for the device Z9"),
         ({"precision": "NVFP4"}, "no rate in fp4 for A100-SXM4-80GB"),
+        ({"precision": "NVFP4", "device": "H100-80GB"}, "no rate in fp4 for H100-SXM5-80GB"),
         ({"precision": "FP8-CS"}, "no rate in fp8 for A100-SXM4-80GB"),
         ({"precision": "int3"}, "an unknown precision"),
         ({"gbs": ""}, "column gbs is empty"),
@@ -437,10 +438,14 @@ def test_tensor_parallelism_may_span_nodes() -> None:
     assert made.spec.tp == 16
 
 
-def test_eight_bits_are_the_products_of_layers() -> None:
-    spec = express(run(device="H100-80GB", precision="FP8-CS")).spec
+@pytest.mark.parametrize(
+    ("device", "word", "products"),
+    [("H100-80GB", "FP8-CS", "fp8"), ("GB300", "MXFP8", "fp8"), ("B200", "NVFP4", "fp4")],
+)
+def test_few_bits_are_those_of_the_products_of_layers(device: str, word: str, products: str) -> None:
+    spec = express(run(device=device, precision=word)).spec
     assert spec.precision == "bf16"
-    assert "products=fp8" in spec.profiler
+    assert f"products={products}" in spec.profiler
 
 
 @pytest.mark.parametrize(
