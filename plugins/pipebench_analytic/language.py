@@ -74,7 +74,7 @@ def tensor_degrees(graph: OperatorGraph, largest: int) -> tuple[int, ...]:
     shapes = [layer_shape(operator) for operator in graph.operators if operator.kind == LAYER]
     common = 0
     for shape in shapes:
-        common = gcd(common, shape.heads, shape.kv_heads, shape.ffn, shape.sequence)
+        common = gcd(common, shape.heads, shape.kv_heads, shape.ffn, shape.shared_ffn, shape.sequence)
     degrees = []
     ways = 2
     while ways <= largest and common and common % ways == 0:
@@ -221,24 +221,28 @@ def _layer(shape: LayerShape, size: int, ways: int, ranks: int) -> Parts:
             moved, flops = size * product.rows * (product.inner + product.outer) / ways, product.flops / ways
             together = ranks if product.copies > 1 else 1
             held, rows = size * product.weights / together, product.rows * together / (product.copies * ways)
+        elif product.by_tokens:
+            moved, flops, rows = moved / ways, flops / ways, rows / ways
         products.append(Kernel(flops, moved, float(held), rows))
     routing: list[Kernel] = []
     copies = size * tokens * shape.active * shape.hidden / ways if ranks > 1 else 0.0
     if ranks > 1:
         routing = [Kernel(0.0, stream + copies)] * 2
         routing += [Kernel(0.0, 2 * copies)] * 2 if shape.experts > ranks else []
-    states = size * tokens * (2 * shape.queries + 2 * shape.keys) / ways
+    states = size * tokens * (shape.queries + shape.keys + shape.values + shape.context) / ways
     core = Kernel(shape.core_flops / ways, states, 0.0, tokens)
-    inner = size * tokens * shape.active * shape.ffn / ways
+    inner = size * tokens * (shape.active * shape.ffn + shape.shared_ffn) / ways
     residuals = [Kernel(0.0, 3 * stream)] * 2
     passes = [Kernel(0.0, 2 * stream)] * shape.norms + [*residuals, Kernel(0.0, (shape.branches + 1) * inner)]
     back = [Kernel(0.0, 5 * stream)] * shape.norms + [*residuals, Kernel(0.0, (2 * shape.branches + 1) * inner)]
+    passes += _besides(shape, size * tokens / ways, 2, 3)
+    back += _besides(shape, size * tokens / ways, 5, 3)
     saved = shape.saved_bytes(size, ways, dispatches=ranks > 1)
     return Parts(
         forward=(*products, core, *passes, *routing),
         inputs=(*products, Kernel(2.5 * core.flops, 2 * core.bytes, 0.0, tokens), *back, *routing),
         weights=products,
-        reduced=(1.0 if ranks > 1 else 2.0) * size * tokens * shape.hidden if ways > 1 else 0.0,
+        reduced=sum(shape.crossings(shared=ranks > 1)) * size * tokens if ways > 1 else 0.0,
         held=size * shape.weights(ways, ranks),
         experts=size * shape.expert_weights // ranks if ranks > 1 else 0,
         dispatched=copies,
@@ -246,3 +250,12 @@ def _layer(shape: LayerShape, size: int, ways: int, ranks: int) -> Parts:
         kept=min(saved, stream),
         core=core,
     )
+
+
+def _besides(shape: LayerShape, size: float, norm_passes: int, sum_passes: int) -> list[Kernel]:
+    """Norms between products of low rank with the keys that are joined, and the sum with an expert that all tokens
+    pass. size: bytes of a feature of all tokens.
+    """
+    latent = shape.latent
+    kernels = [Kernel(0.0, size * (norm_passes * latent.ranks + sum_passes * shape.keys))] if latent else []
+    return [*kernels, *([Kernel(0.0, sum_passes * size * shape.hidden)] if shape.shared_ffn else [])]

@@ -5,11 +5,21 @@ Names of modules (`path`) are those of the Hugging Face implementation. Layers c
 
 from typing import cast
 
-from pipebench.costs.shapes.transformer import EMBEDDING, HEAD, LAYER, NORM, POSITIONS, VARIATIONS, LayerShape
+from pipebench.costs.shapes.attention import Latent, latent_attributes
+from pipebench.costs.shapes.transformer import (
+    EMBEDDING,
+    HEAD,
+    LAYER,
+    NORM,
+    POSITIONS,
+    VARIATIONS,
+    WIDTHS,
+    LayerShape,
+)
 from pipebench.domain.graph import Operator, OperatorGraph, Parameter, Tensor
 from pipebench.hooks.context import Context
 from pipebench_models.graph_builder import ELEMENT_BYTES
-from pipebench_models.llm_options import LLMOptions
+from pipebench_models.llm_options import LLMOptions, take_turns
 
 ID_BYTES = 8
 
@@ -33,10 +43,9 @@ def build_llm(context: Context) -> OperatorGraph:
         rows = (options.positions or options.sequence) + (options.token_types if bert else 0)
         held = rows * hidden + (norm_weights if bert else 0)
         chain.add("positions", POSITIONS, {"rows": rows}, {"positions.table": held}, positions[0])
-    shape = layer_of(options)
-    dims = {"heads": shape.heads, "kv_heads": shape.kv_heads, "head": shape.head, "ffn": shape.ffn}
-    attributes = _attributes(shape, options)
-    for layer in range(options.layers):
+    for layer, shape in enumerate(layers_of(options)):
+        dims = {"heads": shape.heads, "kv_heads": shape.kv_heads, "head": shape.head, "ffn": shape.ffn}
+        attributes = _attributes(shape, options)
         weights = {f"layers.{layer}.weights": shape.weights()}
         chain.add(f"layers.{layer}", LAYER, dims, weights, f"{layers}{layer}", attributes, layer)
     held = norm_weights + (hidden * (hidden + 1) if bert else 0)
@@ -54,6 +63,8 @@ def _attributes(shape: LayerShape, options: LLMOptions) -> dict[str, int]:
     named = ("branches", "experts", "active", "bias", "dropout", "causal", "vectors")
     attributes = {name: int(getattr(shape, name)) for name in named}
     attributes |= {name: 1 for name in VARIATIONS if getattr(shape, name)}
+    attributes |= {name: getattr(shape, name) for name in WIDTHS if getattr(shape, name)}
+    attributes |= latent_attributes(shape.latent)
     if shape.norms != 2:
         attributes["norms"] = shape.norms
     if options.activation not in ("usual", "silu" if shape.branches == 2 else "gelu"):
@@ -63,19 +74,34 @@ def _attributes(shape: LayerShape, options: LLMOptions) -> dict[str, int]:
     return attributes | ({"alibi": 1} if options.alibi else {})
 
 
-def layer_of(options: LLMOptions) -> LayerShape:
-    """The shape of each layer."""
-    facts = options.facts
+def layers_of(options: LLMOptions) -> list[LayerShape]:
+    """The shape of each layer, those that are alike made once."""
+    windowed = take_turns(options.windowed or "w", options.layers)
+    routed = take_turns(options.routed or "e", options.layers)
+    each = list(zip(windowed, routed, strict=True))
+    made = {turn: _layer(options, windowed=turn[0] == "w", routed=turn[1] == "e") for turn in set(each)}
+    return [made[turn] for turn in each]
+
+
+def _layer(options: LLMOptions, *, windowed: bool, routed: bool) -> LayerShape:
+    """windowed: whether its tokens see a part of those before them. routed: whether it has the experts."""
+    facts, head = options.facts, options.head or options.hidden // options.heads
+    latent = Latent(
+        query_rank=options.query_rank,
+        key_rank=options.key_rank,
+        rotated=options.rotated,
+        value=options.value_head or head,
+    )
     return LayerShape(
         sequence=options.sequence,
         hidden=options.hidden,
         heads=options.heads,
         kv_heads=options.kv_heads or options.heads,
-        head=options.head or options.hidden // options.heads,
-        ffn=options.ffn,
+        head=head,
+        ffn=options.ffn if routed else options.dense_ffn or options.ffn,
         branches=2 if facts.gated else 1,
-        experts=options.experts,
-        active=options.active,
+        experts=options.experts if routed else 1,
+        active=options.active if routed else 1,
         bias=facts.biases,
         dropout=options.dropout,
         causal=facts.causal,
@@ -88,6 +114,13 @@ def layer_of(options: LLMOptions) -> LayerShape:
         wide_head_norm=options.wide_head_norm,
         norms=options.norms,
         parallel=options.parallel,
+        window=options.window if windowed else 0,
+        chunk=options.chunk if windowed else 0,
+        sinks=options.sinks,
+        latent=latent if options.key_rank else None,
+        router_bias=options.router_bias and routed,
+        shared_ffn=options.shared_ffn if routed else 0,
+        shared_gate=options.shared_gate and routed,
     )
 
 
