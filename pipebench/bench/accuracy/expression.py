@@ -150,6 +150,8 @@ def refuse_unsupported(run: Run) -> None:
         raise NotExpressed("context parallelism", f"cp is {run.cp}")
     if re.search(r"\(tokendrop", run.model.lower()):
         raise NotExpressed("tokens that experts drop", f"model is {run.model}")
+    if "(w/ mtp)" in run.model.lower():
+        raise NotExpressed("prediction of further tokens", f"model is {run.model}")
     if re.search(r"\((?:sft|lora)", run.model.lower()):
         raise NotExpressed("fine-tuning", f"model is {run.model}")
 
@@ -247,7 +249,7 @@ def _model(run: Run, setting: Setting, vocabulary: int, choices: Choices) -> tup
     return f"{LANGUAGE_MODEL}[{said}]", layers
 
 
-def _known_besides(run: Run) -> dict[str, int | bool]:
+def _known_besides(run: Run) -> dict[str, int | bool | str]:
     """Options of the model that only its name says: no column has them."""
     known = public_sizes(run.model)
     if known is None or known.experts == 1:
@@ -257,6 +259,7 @@ def _known_besides(run: Run) -> dict[str, int | bool]:
         "active": known.active,
         "head": known.head,
         "head_norm": known.head_norm,
+        **known.besides,
     }
 
 
