@@ -1,6 +1,6 @@
 """Which layers of a config.json see a window of the tokens before them, and which have experts."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -14,13 +14,17 @@ Count = Callable[[Key], int]
 
 def turns(letters: str) -> str:
     """The shortest text that says these letters: what recurs once, a count behind a letter that repeats."""
-    period = next(size for size in range(1, len(letters) + 1) if _repeats(letters, size))
-    runs = [(letter, len(list(run))) for letter, run in groupby(letters[:period])]
+    runs = [(letter, len(list(run))) for letter, run in groupby(letters[: period(letters)])]
     return "".join(letter if count == 1 else f"{letter}{count}" for letter, count in runs)
 
 
-def _repeats(letters: str, size: int) -> bool:
-    return all(letter == letters[position % size] for position, letter in enumerate(letters))
+def period(each: Sequence[object]) -> int:
+    """After how many entries a list begins again; it may end within a round. At least one entry."""
+    return next(size for size in range(1, len(each) + 1) if _repeats(each, size))
+
+
+def _repeats(each: Sequence[object], size: int) -> bool:
+    return all(entry == each[position % size] for position, entry in enumerate(each))
 
 
 def windowed(path: str, said: dict[str, Any], facts: ConfigFacts, layers: int, count: Count) -> str | None:
