@@ -8,20 +8,22 @@ embedding, norm and head are left as they are.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd
 
 from pipebench.costs.shapes.transformer import (
     EMBEDDING,
+    FURTHER,
     HEAD,
     LANGUAGE_KINDS,
     LAYER,
+    LAYERS,
     LOGIT_BYTES,
     NORM,
     LayerShape,
     layer_shape,
 )
-from pipebench.domain.graph import OperatorGraph
+from pipebench.domain.graph import Operator, OperatorGraph
 from pipebench.domain.profile import Alternative, OperatorCosts
 from pipebench.domain.recomputation import Repeated
 from pipebench_analytic.alternatives import alternative_id
@@ -115,7 +117,7 @@ def language_costs(
             for again in recomputed
             if again == "full" or parts.core is not None
         ]
-    contracts = work.operator.kind in (LAYER, HEAD)
+    contracts = work.operator.kind in (*LAYERS, HEAD)
     return OperatorCosts(
         operator=work.operator.name,
         forward_s=tuple(map(significant, forward)),
@@ -174,9 +176,10 @@ def _alternative(
 
 def _parts(work: OperatorWork, ways: int, ranks: int) -> Parts:
     operator, size = work.operator, work.element_bytes
-    if operator.kind == LAYER:
+    if operator.kind in LAYERS:
         shape = layer_shape(operator)
-        return _layer(shape, size, ways, ranks if shape.experts > 1 else 1)
+        parts = _layer(shape, size, ways, ranks if shape.experts > 1 else 1)
+        return _with_lookup(parts, operator, size, ways) if operator.kind == FURTHER else parts
     tokens, hidden = float(operator.dims["sequence"]), operator.dims["hidden"]
     stream = size * tokens * hidden / ways
     if operator.kind == HEAD:
@@ -194,6 +197,7 @@ def _parts(work: OperatorWork, ways: int, ranks: int) -> Parts:
 def _head(work: OperatorWork, tokens: float, hidden: int, stream: float, ways: int) -> Parts:
     """The product and the loss, which goes over the fp32 logits twice forward and twice backward."""
     size, vocab = work.element_bytes, -(-work.operator.dims["vocab"] // ways)
+    times = work.operator.dims.get("predictions", 1)  # tokens that are predicted of each
     logits = LOGIT_BYTES * tokens * vocab
     product = Kernel(
         2 * tokens * hidden * vocab, size * tokens * (hidden + vocab), float(size * hidden * vocab), tokens
@@ -202,7 +206,8 @@ def _head(work: OperatorWork, tokens: float, hidden: int, stream: float, ways: i
     reduced = size * tokens * hidden / 2 if ways > 1 else 0.0
     bias = int(work.weight_bytes > size * hidden * work.operator.dims["vocab"])
     held = size * (hidden + bias) * vocab
-    return Parts((product, loss), (product, loss), (product,), reduced, held, stream + logits)
+    both = (product, loss) * times
+    return Parts(both, both, (product,) * times, times * reduced, held, times * (stream + logits))
 
 
 def _layer(shape: LayerShape, size: int, ways: int, ranks: int) -> Parts:
@@ -233,8 +238,11 @@ def _layer(shape: LayerShape, size: int, ways: int, ranks: int) -> Parts:
     core = Kernel(shape.core_flops / ways, states, 0.0, tokens)
     inner = size * tokens * (shape.active * shape.ffn + shape.shared_ffn) / ways
     residuals = [Kernel(0.0, 3 * stream)] * 2
-    passes = [Kernel(0.0, 2 * stream)] * shape.norms + [*residuals, Kernel(0.0, (shape.branches + 1) * inner)]
-    back = [Kernel(0.0, 5 * stream)] * shape.norms + [*residuals, Kernel(0.0, (2 * shape.branches + 1) * inner)]
+    passes = [Kernel(0.0, 2 * stream)] * shape.norm_count + [*residuals, Kernel(0.0, (shape.branches + 1) * inner)]
+    back = [Kernel(0.0, 5 * stream)] * shape.norm_count + [
+        *residuals,
+        Kernel(0.0, (2 * shape.branches + 1) * inner),
+    ]
     passes += _besides(shape, size * tokens / ways, 2, 3)
     back += _besides(shape, size * tokens / ways, 5, 3)
     saved = shape.saved_bytes(size, ways, dispatches=ranks > 1)
@@ -249,6 +257,18 @@ def _layer(shape: LayerShape, size: int, ways: int, ranks: int) -> Parts:
         saved=saved,
         kept=min(saved, stream),
         core=core,
+    )
+
+
+def _with_lookup(parts: Parts, operator: Operator, size: int, ways: int) -> Parts:
+    """A layer that looks up the next token's embedding, with its part of the table."""
+    hidden = operator.dims["hidden"]
+    rows = Kernel(0.0, 3 * size * operator.dims["sequence"] * hidden / ways)
+    return replace(
+        parts,
+        forward=(*parts.forward, rows),
+        weights=(*parts.weights, rows),
+        held=parts.held + -(-size * operator.dims["entries"] * hidden // ways),
     )
 
 

@@ -166,7 +166,7 @@ class LayerKernels:
         exchanges = self._exchanges()
         forward, core = self._products("forward"), self._core_forward()
         back = [
-            *between.norm_backward(layer.hidden, layer.rms) * self.shape.norms,
+            *between.norm_backward(layer.hidden, layer.rms) * self.shape.norm_count,
             *(each for elements in self._normed_heads for each in between.norm_backward(elements, layer.rms)),
             *between.residual_backward(layer) * 2,
             *between.activation_backward(layer),
@@ -175,7 +175,7 @@ class LayerKernels:
             *self._latent.backward(),
             *self._beside.backward(),
         ]
-        norms = [*between.norm(layer.hidden, layer.rms) * self.shape.norms, *self._head_norms]
+        norms = [*between.norm(layer.hidden, layer.rms) * self.shape.norm_count, *self._head_norms]
         residuals = between.residual(layer) * 2
         again = Pass(core) if self.attention == "selective" else Pass()
         return OperatorPasses(
@@ -214,7 +214,7 @@ class LayerKernels:
         crossing = float(self.element_bytes * self._tokens * self.shape.hidden)
         return Pass(
             [
-                *between.norm(layer.hidden, layer.rms) * self.shape.norms,
+                *between.norm(layer.hidden, layer.rms) * self.shape.norm_count,
                 *self._head_norms,
                 *between.rotations(layer),
                 *products,

@@ -3,11 +3,13 @@
 Names of modules (`path`) are those of the Hugging Face implementation. Layers count from 0.
 """
 
+from dataclasses import replace
 from typing import cast
 
 from pipebench.costs.shapes.attention import Latent, latent_attributes
 from pipebench.costs.shapes.transformer import (
     EMBEDDING,
+    FURTHER,
     HEAD,
     LAYER,
     NORM,
@@ -27,6 +29,8 @@ ID_BYTES = 8
 def build_llm(context: Context) -> OperatorGraph:
     """embedding, positions (where they are learned), layers.0 …, norm, head; the loss runs inside the head.
 
+    Layers that predict further tokens stand before the norm: mtp.0 …, each with the table of the embedding.
+
     bert's `norm` is the dense layer, activation and norm before its masked-language-model head.
     """
     options = cast(LLMOptions, context.options)
@@ -44,18 +48,25 @@ def build_llm(context: Context) -> OperatorGraph:
         held = rows * hidden + (norm_weights if bert else 0)
         chain.add("positions", POSITIONS, {"rows": rows}, {"positions.table": held}, positions[0])
     for layer, shape in enumerate(layers_of(options)):
-        dims = {"heads": shape.heads, "kv_heads": shape.kv_heads, "head": shape.head, "ffn": shape.ffn}
+        dims = _dims(shape)
         attributes = _attributes(shape, options)
         weights = {f"layers.{layer}.weights": shape.weights()}
         chain.add(f"layers.{layer}", LAYER, dims, weights, f"{layers}{layer}", attributes, layer)
+    for further in range(options.mtp):
+        chain.add_further(further, f"{layers}{options.layers + further}")
     held = norm_weights + (hidden * (hidden + 1) if bert else 0)
     centred = {"centred": 1} if shape.centred else {}
     chain.add("norm", NORM, {}, {"norm.weights": held} if held else {}, norm, centred)
     own = {table if options.tied else "head.weights": options.vocab * hidden}
     if options.head_bias:
         own["head.bias"] = options.vocab
-    chain.add("head", HEAD, {"vocab": options.vocab}, own, head)
+    predictions = {"predictions": 1 + options.mtp} if options.mtp else {}
+    chain.add("head", HEAD, {"vocab": options.vocab} | predictions, own, head)
     return chain.graph()
+
+
+def _dims(shape: LayerShape) -> dict[str, int]:
+    return {"heads": shape.heads, "kv_heads": shape.kv_heads, "head": shape.head, "ffn": shape.ffn}
 
 
 def _attributes(shape: LayerShape, options: LLMOptions) -> dict[str, int]:
@@ -128,7 +139,7 @@ class _Chain:
     """Operators that each read what the one before made: (sequence, hidden) activations."""
 
     def __init__(self, name: str, options: LLMOptions) -> None:
-        self._name = name
+        self._name, self._options = name, options
         self._dims = {"sequence": options.sequence, "hidden": options.hidden}
         self._size = float(ELEMENT_BYTES * options.sequence * options.hidden)
         ids = float(ID_BYTES * options.sequence)
@@ -145,8 +156,9 @@ class _Chain:
         path: str,
         attributes: dict[str, int] | None = None,
         layer: int | None = None,
+        streams: int = 1,
     ) -> None:
-        """weights: elements of each parameter."""
+        """weights: elements of each parameter. streams: of (sequence, hidden) activations that it makes."""
         for parameter, elements in weights.items():
             self._parameters[parameter] = Parameter(name=parameter, bytes=ELEMENT_BYTES * elements)
         read = self._tensors[-1].name
@@ -167,10 +179,20 @@ class _Chain:
                 Tensor(
                     name=f"{name}.out",
                     producer=name,
-                    forward_bytes_per_sample=self._size,
-                    gradient_bytes_per_sample=self._size,
+                    forward_bytes_per_sample=streams * self._size,
+                    gradient_bytes_per_sample=streams * self._size,
                 )
             )
+
+    def add_further(self, number: int, path: str) -> None:
+        """A layer like the last one that predicts a further token; it passes on what that one made besides."""
+        options = self._options
+        last = layers_of(options)[-1]
+        shape = replace(last, further=True)
+        dims = _dims(shape) | {"entries": options.vocab}
+        name = f"mtp.{number}"
+        weights = {f"{name}.weights": shape.weights(), "embedding.table": options.vocab * options.hidden}
+        self.add(name, FURTHER, dims, weights, path, _attributes(shape, options), streams=2 + number)
 
     def graph(self) -> OperatorGraph:
         """All that was added."""

@@ -129,6 +129,7 @@ class LLMOptions(Value, frozen=True, kw_only=True):
     that all tokens pass besides (0: none). shared_gate: it is scaled by a product of its own. key_rank: keys and
     values are made of so many features (0: of all), as in DeepSeek-V2, and with query_rank queries; rotated: of a
     head's `head` features those that are rotated, which keys share; value_head: width of a value (0: as head).
+    mtp: further tokens that are predicted, by a layer each, as in DeepSeek-V3, with the model's head and table.
     """
 
     architecture: Architecture = "llama"
@@ -171,6 +172,7 @@ class LLMOptions(Value, frozen=True, kw_only=True):
     key_rank: int = 0
     rotated: int = 0
     value_head: int = 0
+    mtp: int = 0
 
     @property
     def facts(self) -> ArchitectureFacts:
@@ -180,7 +182,7 @@ class LLMOptions(Value, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         require_positive(self, "layers", "hidden", "heads", "ffn", "vocab", "sequence", "experts", "active")
         unsigned = ("kv_heads", "head", "positions", "token_types", "window", "chunk", "dense_ffn", "shared_ffn")
-        for name in (*unsigned, "query_rank", "key_rank", "rotated", "value_head"):
+        for name in (*unsigned, "query_rank", "key_rank", "rotated", "value_head", "mtp"):
             require(getattr(self, name) >= 0, f"{name} is {getattr(self, name)}, it must not be negative")
         require(
             self.head > 0 or self.hidden % self.heads == 0,

@@ -10,7 +10,8 @@ class ModelSizes(Value, frozen=True, kw_only=True):
     """architecture: of the model `llm`. kv_heads: 0 for as many as heads. ffn: 0 for four times hidden; of a model
     with experts that of one of them. head: width of a head, 0 for hidden / heads. experts, active: feed-forward
     parts, and how many of them a token passes. head_norm: whether queries and keys are normed. besides: other
-    options of the model `llm`. source: of the sizes.
+    options of the model `llm`. further: tokens besides the next one that it is trained to predict. source: of the
+    sizes.
     """
 
     architecture: str
@@ -25,6 +26,7 @@ class ModelSizes(Value, frozen=True, kw_only=True):
     active: int = 1
     head_norm: bool = False
     besides: dict[str, str | int | bool] = {}
+    further: int = 0
     source: str = ""
 
 
@@ -124,6 +126,7 @@ PUBLIC: dict[str, ModelSizes] = {
             "rotated": 64,
             "value_head": 128,
         },
+        further=1,
         source=_DEEPSEEK,
     ),
     "gpt-oss-20b": _gpt_oss(layers=24, experts=32),

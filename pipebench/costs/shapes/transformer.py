@@ -14,8 +14,11 @@ from pipebench.domain.framework import Elementwise
 from pipebench.domain.graph import Operator
 
 LAYER = "transformer_layer"
+FURTHER = "further_layer"
+"""A layer that predicts the token behind the next one (`LayerShape.further`)."""
+LAYERS = (LAYER, FURTHER)
 EMBEDDING, POSITIONS, NORM, HEAD = "vocab_embedding", "position_embedding", "token_norm", "vocab_head"
-LANGUAGE_KINDS = (EMBEDDING, POSITIONS, LAYER, NORM, HEAD)
+LANGUAGE_KINDS = (EMBEDDING, POSITIONS, LAYER, FURTHER, NORM, HEAD)
 """Kinds of a language model's operators, in the order in which a sample meets them."""
 
 STATISTIC_BYTES = 4
@@ -42,7 +45,9 @@ class LayerShape:
     window, chunk: of the keys that a query sees (`seen_pairs`). sinks: attention's softmax counts one more score,
     which each head learns. latent: keys and values, and maybe queries, are of low rank. router_bias: whether the
     router has one. shared_ffn: width of an expert that all tokens pass besides, 0 for none; shared_gate: whether
-    it is scaled by a product of its own.
+    it is scaled by a product of its own. further: the layer reads the embedding of the next token besides: both
+    are normed and one product joins them, and its result is normed for the head (DeepSeek-AI 2024, DeepSeek-V3,
+    section 2.2).
     """
 
     sequence: int
@@ -73,6 +78,7 @@ class LayerShape:
     router_bias: bool = False
     shared_ffn: int = 0
     shared_gate: bool = False
+    further: bool = False
 
     @property
     def queries(self) -> int:
@@ -118,6 +124,8 @@ class LayerShape:
             made.append(Product("shared_down", s, self.shared_ffn, h))
         if self.shared_gate:
             made.append(Product("shared_gate", s, h, 1, split=False, by_tokens=True))
+        if self.further:
+            made.append(Product("join", s, 2 * h, h))
         return tuple(made)
 
     @property
@@ -139,6 +147,7 @@ class LayerShape:
             *(up,) * self.branches,
             Product("down", s * self.active, self.ffn, h, self.experts),
             *((*(shared[0],) * self.branches, shared[1]) if self.shared_ffn else ()),
+            *((Product("join", s, 2 * h, h),) if self.further else ()),
         )
 
     @property
@@ -170,6 +179,11 @@ class LayerShape:
         return self.norms + (1 if self.parallel else 2)
 
     @property
+    def norm_count(self) -> int:
+        """Norms over the width."""
+        return self.norms + (3 if self.further else 0)
+
+    @property
     def reads(self) -> int:
         """Different activations that the first products read."""
         return 1 if self.parallel and self.norms == 1 else 2
@@ -186,10 +200,12 @@ class LayerShape:
         """Elements of a token in each all-reduce of tensor parallelism, one way. A gather is half of one.
 
         shared: ranks share out the experts, each with its own part of the sequence; an expert that all tokens pass
-        is split as any other feed-forward part.
+        is split as any other feed-forward part. A table that is split reduces what it looks up, and a product that
+        is split by output gathers its result and scatters its gradient.
         """
+        besides = (self.hidden,) * 2 if self.further else ()
         attention = (self.hidden + self.latent.gathered(self.hidden)) / 2 if self.latent else self.hidden
-        return (attention,) if shared and not self.shared_ffn else (attention, self.hidden)
+        return (attention, *(() if shared and not self.shared_ffn else (self.hidden,)), *besides)
 
     @property
     def split_weights(self) -> int:
@@ -211,7 +227,7 @@ class LayerShape:
         router = sum(product.weights for product in self.products if not product.split)
         of_heads = 2 * self.head if self.head_norm and not self.wide_head_norm else 0
         of_heads += self.latent.ranks if self.latent else 0
-        return self.norms * self.vectors * self.hidden + of_heads + biases + router
+        return self.norm_count * self.vectors * self.hidden + of_heads + biases + router
 
     @property
     def expert_weights(self) -> int:
@@ -270,7 +286,8 @@ class LayerShape:
         beside the copies that the experts read.
         Norms of heads keep their inputs besides. Of latent attention both sides of the norms between its products
         are kept, and queries, keys and values as attention reads them: none is made again. An expert that all
-        tokens pass keeps its input and both sides of its activation; one that is scaled its result.
+        tokens pass keeps its input and both sides of its activation; one that is scaled its result. A further
+        layer keeps both sides of the norms before its first product, and its result.
         """
         repeated = repeats_keys and self.latent is None
         states = self.queries + self.context + (2 * self.queries if repeated else self.keys + self.values)
@@ -285,7 +302,8 @@ class LayerShape:
         around -= less * (self.reads * self.hidden + routed + latent)
         around += element_bytes * (self.hidden if dispatches else 0) + element_bytes * 2 * latent
         around += self._shared_bytes(element_bytes, narrow_bytes, dispatches=dispatches)
-        around += WIDE_BYTES * (self.norms * self.hidden + latent) if eager and self.rms else 0
+        around += WIDE_BYTES * (self.norm_count * self.hidden + latent) if eager and self.rms else 0
+        around += (5 * element_bytes - 2 * less) * self.hidden if self.further else 0
         softmax = (element_bytes + (element_bytes + MASK_BYTES if self.dropout else 0)) * self.sequence
         inside = element_bytes * (states + normed + inner) + self.heads * (softmax if scores else STATISTIC_BYTES)
         inside += WIDE_BYTES * normed if eager and self.rms else 0
@@ -344,6 +362,7 @@ VARIATIONS = (
     "sinks",
     "router_bias",
     "shared_gate",
+    "further",
 )
 """Fields of LayerShape that an operator has as an attribute where they hold, and else not."""
 WIDTHS = ("window", "chunk", "shared_ffn")
@@ -351,7 +370,7 @@ WIDTHS = ("window", "chunk", "shared_ffn")
 
 
 def layer_shape(operator: Operator) -> LayerShape:
-    """The shape that an operator of kind LAYER describes. Raises PipebenchError for a dim that it lacks."""
+    """The shape that an operator of LAYERS describes. Raises PipebenchError for a dim that it lacks."""
     dims, said = operator.dims, operator.attributes
     try:
         return LayerShape(

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from itertools import groupby
 
-from pipebench.costs.shapes.transformer import EMBEDDING, HEAD, LAYER, NORM, POSITIONS
+from pipebench.costs.shapes.transformer import EMBEDDING, FURTHER, HEAD, LAYER, NORM, POSITIONS
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.problem import Regime
 from pipebench.formats.frameworks.arrangement import Arrangement, CannotExpress
@@ -120,7 +120,7 @@ EXCLUSIVE = (
     "not together with --num-layers-per-virtual-pipeline-stage, --num-virtual-stages-per-pipeline-rank, "
     "--decoder-first/last-pipeline-num-layers, --account-for-* or --hybrid-layer-pattern"
 )
-SYMBOLS = {EMBEDDING: "E", POSITIONS: "", LAYER: "t", NORM: "", HEAD: "L"}
+SYMBOLS = {EMBEDDING: "E", POSITIONS: "", LAYER: "t", FURTHER: "m", NORM: "", HEAD: "L"}
 
 
 def layout_stages(made: Arrangement) -> tuple[str, ...]:
@@ -169,7 +169,7 @@ def flags(made: Arrangement) -> str:
         )
     stages = layout_stages(made)
     layers = sum(operator.kind == LAYER for operator in made.graph.operators)
-    check_layout(stages, made.pipeline, layers)
+    check_layout(stages, made.pipeline, layers, sum(operator.kind == FURTHER for operator in made.graph.operators))
     problem = made.problem
     lines = [
         *model_flags(made, layers),

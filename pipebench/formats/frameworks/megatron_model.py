@@ -3,7 +3,7 @@
 from itertools import groupby
 
 from pipebench.costs.shapes.attention import Latent
-from pipebench.costs.shapes.transformer import EMBEDDING, HEAD, LAYER, POSITIONS, LayerShape, layer_shape
+from pipebench.costs.shapes.transformer import EMBEDDING, FURTHER, HEAD, LAYER, POSITIONS, LayerShape, layer_shape
 from pipebench.domain.graph import Operator, OperatorGraph
 from pipebench.formats.frameworks.arrangement import Arrangement, CannotExpress
 from pipebench.formats.hf_layers import period
@@ -27,6 +27,8 @@ def model_flags(made: Arrangement, layers: int) -> list[str]:
         lines.append(f"--group-query-attention --num-query-groups {shape.kv_heads}")
     if shape.head * shape.heads != shape.hidden and not shape.latent:
         lines.append(f"--kv-channels {shape.head}")
+    further = sum(operator.kind == FURTHER for operator in graph.operators)
+    lines += [f"--mtp-num-layers {further}"] if further else []
     lines += _windows(shapes)
     lines += _experts(made, shapes)
     if shape.branches == 2:

@@ -224,6 +224,34 @@ def test_models_with_experts_are_known_by_name(name: str, options: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "further", "stated"),
+    [("DeepSeekV3 (w/ MTP)", True, True), ("DeepSeekV3 (w/o MTP)", False, True), ("DeepSeekV3", True, False)],
+)
+def test_further_tokens_are_predicted_unless_the_row_says_it(name: str, further: bool, stated: bool) -> None:
+    row = run(**QWEN | {"model": name})
+    made = express(row)
+    assert made.spec.model is not None
+    assert made.spec.model.endswith("mtp=1]") == further
+    assert ("further tokens predicted" not in assumed(made)) == stated
+    if not stated:
+        without = express(row, {"further tokens predicted": "0"}).spec.model
+        assert without is not None
+        assert "mtp" not in without
+
+
+@pytest.mark.parametrize(("pp", "vpp", "last"), [("4", "", 13), ("8", "", 5), ("4", "4", 1), ("2", "8", 1)])
+def test_the_last_stage_has_what_others_leave_it_where_it_predicts_further_tokens(
+    pp: str, vpp: str, last: int
+) -> None:
+    """The layouts of 4, 8 and 16 stages that the recipes of Megatron-Bridge have for DeepSeek-V3."""
+    changes = {"model": "DeepSeekV3", "pp": pp, "vpp": vpp, "gpus": "64", "ep": "8", "schedule": ""}
+    by_stage = express(run(**QWEN | changes)).layers_by_stage
+    assert by_stage[-1] == last
+    assert len(set(by_stage[:-1])) == 1
+    assert sum(by_stage) == 61
+
+
+@pytest.mark.parametrize(
     ("name", "known"),
     [
         ("gpt-oss-20b", "gpt-oss-20b"),
@@ -248,7 +276,6 @@ def test_a_partition_is_taken_as_it_is() -> None:
         ({"ep": "8"}, "expert parallelism"),
         (QWEN | {"ep": "16"}, "ranks of a stage that cannot share out the experts"),
         (QWEN | {"model": "Qwen3_30B_a3B (tokendrop)"}, "tokens that experts drop"),
-        (QWEN | {"model": "DeepSeekV3 (w/ MTP)"}, "prediction of further tokens"),
         (QWEN | {"model": "Nemotron_3_Nano"}, "expert parallelism"),
         (QWEN | {"model": "DeepSeekV4 Flash"}, "expert parallelism"),
         (
