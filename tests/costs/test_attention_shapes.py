@@ -137,6 +137,7 @@ def test_what_tensor_parallel_ranks_send() -> None:
     assert shape(latent=LATENT).crossings(shared=False) == (latent, H)
     assert shape(latent=LATENT, experts=EXPERTS).crossings(shared=True) == (latent,)
     assert shape(experts=EXPERTS, shared_ffn=SHARED).crossings(shared=True) == (H, H)
+    assert shape(further=True).crossings(shared=False) == (H, H, H, H)  # and of its table and its first product
 
 
 def test_layers_of_a_model_take_turns() -> None:

@@ -144,6 +144,10 @@ LATENT: dict[str, Any] = {"head": 48, "key_rank": 24, "rotated": 16, "value_head
             {"window": 32, "windowed": "f6w2", "sinks": True},
             ["--window-size 31,0 --window-attn-skip-freq '[0]*6+[1]*2'", "--softmax-type learnable"],
         ),
+        (
+            {"window": 32, "windowed": "fww"},
+            ["--window-size 31,0 --window-attn-skip-freq '[0]*1+[1]*2+[0]*1+[1]*2+[0]*1+[1]*1'"],
+        ),
         (ROUTED | {"ffn_bias": True, "router_bias": True}, [EXPERTS]),
         (
             ROUTED | {"routed": "d3e5", "dense_ffn": 2048, "shared_ffn": 512},
