@@ -141,7 +141,7 @@ PUBLIC: dict[str, ModelSizes] = {
 ARCHITECTURES = {"gpt": "gpt2", "megatron": "gpt2", "llama": "llama", "mistral": "llama"}
 """How names of models begin, and the architecture whose layers these have. No word follows behind a blank: a GPT
 OSS is no GPT."""
-_BEGINNING = re.compile(rf"({'|'.join(ARCHITECTURES)})(?! ?[a-z])")
+_BEGINNING = re.compile(rf"({'|'.join(ARCHITECTURES)})(?! ?[a-z]|-oss)")
 
 
 def plain_name(model: str) -> str:
