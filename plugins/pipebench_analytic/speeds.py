@@ -12,6 +12,7 @@ from typing import Literal, cast, get_args
 from msgspec.structs import replace
 
 from pipebench.costs.formula import Formula
+from pipebench.costs.shapes.attention import seen_pairs
 from pipebench.domain.cluster import DeviceType, LinkLevel
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.framework import Framework
@@ -121,12 +122,29 @@ class Speeds:
         return max(flops / (self._reach.batched_share * self._peak), self.stream_s(size_bytes))
 
     def attention_s(
-        self, samples: int, sequence: int, heads: float, kv_heads: float, head: int, causal: bool
+        self,
+        samples: int,
+        sequence: int,
+        heads: float,
+        kv_heads: float,
+        head: float,
+        causal: bool,
+        window: int = 0,
+        chunk: int = 0,
     ) -> float:
-        """The forward of fused attention. The measured kernels are of the newest generation on the device."""
-        flops = 4.0 * samples * heads * sequence**2 * head / (2 if causal else 1)
+        """The forward of fused attention. The measured kernels are of the newest generation on the device.
+
+        head: width of a head, of keys and of values in the mean. window: of the last keys that a query sees, 0:
+        all. chunk: of parts of the sequence that do not see each other, 0: one.
+        """
+        if chunk and chunk < sequence:
+            whole, rest = divmod(sequence, chunk)
+            parts = [(samples * whole, chunk), *([(samples, rest)] if rest else [])]
+            return sum(self.attention_s(each, tokens, heads, kv_heads, head, causal) for each, tokens in parts)
+        pairs = seen_pairs(sequence, window) if causal else sequence**2
+        flops = 4.0 * samples * heads * pairs * head
         if self._attention is not None and causal:
-            known = self._attention.seconds(samples, sequence, heads, kv_heads, head)
+            known = self._attention.seconds(samples, sequence, heads, kv_heads, head, window=window or None)
             return max(float(known), flops / self._attention_flops)
         moved = self._element_bytes * samples * sequence * head * (2 * heads + 2 * kv_heads)
         return max(flops / min(0.5 * self._peak, self._attention_flops), self.stream_s(moved)) + PRODUCT_S

@@ -114,6 +114,23 @@ def test_experts_that_ranks_share_out(runs: list[Run]) -> None:
     assert fmean(errors(spring)) < 0.12
 
 
+def test_experts_beside_dense_layers_and_windows(runs: list[Run]) -> None:
+    """DeepSeek-V3: 16.4 %, median 7.2 %, 4.5 % until spring 2026. GPT OSS 120B: 29.7 %. Nothing was fitted."""
+    experts = [run for run in runs if (run.ep or 1) > 1]
+    made = held_against(HOST, [run for run in experts if "DeepSeekV3" in run.model])
+    assert len(errors(made)) == 15
+    assert fmean(errors(made)) < 0.19
+    assert median(errors(made)) < 0.09
+    spring = [
+        abs(row.error) for row in made.rows if row.error and row.id.startswith(("bridge-26.02", "bridge-26.04"))
+    ]
+    assert len(spring) == 8
+    assert fmean(spring) < 0.06
+    made = held_against(HOST, [run for run in experts if "GPT OSS" in run.model])
+    assert len(errors(made)) == 12
+    assert fmean(errors(made)) < 0.32
+
+
 def test_the_zero_bubble_paper(runs: list[Run]) -> None:
     """Four schedules of two models: 3.6 % with nothing fitted to them; every peak is below its upper end."""
     made = accuracy(runs, "zb-t4")

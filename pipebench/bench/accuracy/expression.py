@@ -24,7 +24,7 @@ from pipebench.bench.accuracy.framework import (
 from pipebench.bench.accuracy.machine import cluster_of
 from pipebench.bench.accuracy.run import OPTIONAL, Run
 from pipebench.bench.accuracy.schedules import Order, order_of
-from pipebench.bench.accuracy.sizes import ARCHITECTURES, architecture_of, public_sizes, sizes_of
+from pipebench.bench.accuracy.sizes import ARCHITECTURES, ModelSizes, architecture_of, public_sizes, sizes_of
 from pipebench.bench.accuracy.vocabulary import USUAL_VOCABULARIES
 from pipebench.defaults import LANGUAGE_MODEL
 from pipebench.documents.units import quantity
@@ -49,6 +49,8 @@ RECOMPUTE, USUAL_RECOMPUTE, LESS_MEMORY = "recompute", "none", ("selective", "fu
 """The assumption on recomputation: its field, what is usual, and what takes less memory, in this order."""
 MICRO_BATCH = "mbs"
 """The assumption on a replica's micro-batch: its field."""
+FURTHER_TOKENS = "further tokens predicted"
+"""The assumption on layers of multi-token prediction."""
 ENDS = ("embedding", "head")
 """What Megatron-LM counts as a layer each where layers alone do not go evenly into stages."""
 _PRECISIONS = get_args(Precision)
@@ -243,13 +245,13 @@ def _model(run: Run, setting: Setting, vocabulary: int, choices: Choices) -> tup
         "vocab": padded_vocabulary(vocab, setting),
         "sequence": run.seq,
         **model_options(setting),
-        **_known_besides(run),
+        **_known_besides(run, choices),
     }
     said = ",".join(f"{name}={str(value).lower()}" for name, value in options.items())
     return f"{LANGUAGE_MODEL}[{said}]", layers
 
 
-def _known_besides(run: Run) -> dict[str, int | bool]:
+def _known_besides(run: Run, choices: Choices) -> dict[str, int | bool | str]:
     """Options of the model that only its name says: no column has them."""
     known = public_sizes(run.model)
     if known is None or known.experts == 1:
@@ -259,7 +261,19 @@ def _known_besides(run: Run) -> dict[str, int | bool]:
         "active": known.active,
         "head": known.head,
         "head_norm": known.head_norm,
+        **known.besides,
+        **_further(run, known, choices),
     }
+
+
+def _further(run: Run, known: ModelSizes, choices: Choices) -> dict[str, int]:
+    """Tokens that the model predicts besides the next one, where it can: as the row says, else as many."""
+    if not known.further:
+        return {}
+    said = re.search(r"\((w/o?) mtp\)", run.model.lower())
+    usual = str(known.further)
+    count = choices.take(FURTHER_TOKENS, usual, ("0",)) if said is None else "0" if said[1] == "w/o" else usual
+    return {"mtp": int(count)} if int(count) else {}
 
 
 def _batches(run: Run, dp: int, pp: int, choices: Choices) -> tuple[int, int]:
@@ -318,7 +332,11 @@ def _precision(run: Run, cluster: Cluster, choices: Choices) -> tuple[Precision,
 
 
 def _layers_by_stage(run: Run, layers: int, order: Order, choices: Choices) -> tuple[tuple[int, ...], bool]:
-    """Layers of each stage: evenly, or with embedding and head counted as a layer each."""
+    """Layers of each stage: evenly, or with embedding and head counted as a layer each.
+
+    Of a model that predicts further tokens the last stage has what others leave it, as in the layouts of the
+    recipes that Megatron-Bridge publishes (recipes/deepseek).
+    """
     stages = order.stages
     if run.partition:
         said = run.partition.split("-")
@@ -329,6 +347,12 @@ def _layers_by_stage(run: Run, layers: int, order: Order, choices: Choices) -> t
         return counts, False
     if layers % stages == 0:
         return (layers // stages,) * stages, False
+    known = public_sizes(run.model)
+    most = -(-layers // stages)
+    left = layers - most * (stages - 1)
+    if known is not None and known.further and left > 0:
+        choices.take("partition", "as many layers in each stage, fewer in the last")
+        return (*(most,) * (stages - 1), left), False
     each, rest = divmod(layers + len(ENDS), stages)
     if rest == 0:
         choices.take("partition", "first and last stage a layer less")

@@ -154,7 +154,10 @@ def _own_model(made: Arrangement) -> str:
         return ""
     biases = shape.output_bias or shape.ffn_biases
     usual = shape.rms and shape.branches == 2 and shape.norms == 2 and not shape.parallel and not biases
-    if usual and not shape.wide_head_norm and not any(said.get(each) for each in ("gelu", "relu", "alibi")):
+    layers = [operator for operator in made.graph.operators if operator.kind == LAYER]
+    differ = any((each.dims, each.attributes) != (layer.dims, layer.attributes) for each in layers)
+    own = shape.wide_head_norm or shape.shared_ffn or shape.latent or shape.window or shape.chunk or differ
+    if usual and not own and not any(said.get(each) for each in ("gelu", "relu", "alibi", "sinks", "router_bias")):
         return ""
     return "# its layers are not those of a Llama or a Qwen: the model with these modules is yours to register\n"
 
