@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
+from multiprocessing import resource_tracker
 from typing import Any
 
 from pipebench.bench.searches.isolation.hidden import hidden_paths, hide_from_children
@@ -19,14 +20,17 @@ from pipebench.system.parent import end_with_parent
 def on_loky(payloads: Sequence[bytes], jobs: int) -> Iterator[tuple[int, bytes]]:
     """The position and the delivery of each payload, as they are finished. Leaving early kills the workers.
 
-    There are as many workers as `jobs`, but no more than payloads and than MOST_WORKERS. Ctrl-C is for this process
-    alone: a worker that is in its imports would print where it was.
+    There are as many workers as `jobs`, but no more than payloads and than MOST_WORKERS. Ctrl-C is for this
+    process alone: a worker that is in its imports would print where it was.
     Raises PipebenchError when a worker dies (a planner cannot kill it: it runs in a child of the worker).
     """
     from joblib.externals.loky import get_reusable_executor
+    from joblib.externals.loky.backend import resource_tracker as of_loky
 
     if not payloads:
         return
+    for tracker in (of_loky, resource_tracker):  # where one is started below, it lets Ctrl-C through again
+        tracker.ensure_running()
     finished = False
     executor: Any = None
     workers = min(jobs, len(payloads), MOST_WORKERS)
@@ -58,14 +62,14 @@ def on_loky(payloads: Sequence[bytes], jobs: int) -> Iterator[tuple[int, bytes]]
 
 
 QUEUED = 2
-"""Payloads given to loky at once, for each worker. It sends these on at once; a thread of it dies, with a traceback, where
-it is shut down while some wait.
+"""Payloads given to loky at once, for each worker. It sends these on; where it is shut down while others wait, a
+thread of it dies with a traceback.
 """
 
 
 @contextlib.contextmanager
 def _interrupts_later() -> Iterator[None]:
-    """Ctrl-C waits for the end of the block in this thread, and in processes that it starts until they ask for it."""
+    """Ctrl-C waits for the end of the block; processes that are started in it do not hear it until they ask."""
     was = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

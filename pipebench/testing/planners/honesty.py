@@ -106,7 +106,8 @@ def _nothing_taken(interview: Interview) -> Iterator[str]:
     asked = [(q, a) for q, a in interview.first if q.about in cases.PROBLEM_CASES]
     if asked and all(answer.ending == "unsupported" for _, answer in asked):
         question, answer = asked[0]
-        yield f"all {len(asked)} small problems are refused, so that no plan was checked; {question.call.name}: {answer.reason}"
+        lacking = f"all {len(asked)} small problems are refused, so that no plan was checked"
+        yield f"{lacking}; {question.call.name}: {answer.reason}"
 
 
 def _uses(problem: Problem, plan: Plan) -> dict[str, str]:
