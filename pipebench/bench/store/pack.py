@@ -188,8 +188,8 @@ def pack(
     Absolute paths, command lines beyond the name of a program and printed output are left out, of rows and of the
     provenance of profiles. with_output: they go into the zip.
     tell: gets a line for each of them, all at once, before the zip is written.
-    Raises PipebenchError when there is no store, the name does not end in PACKED, the zip would lie inside the store,
-    the content is too large for a zip, or the zip cannot be written (none is left then).
+    Raises PipebenchError when there is no store, the name does not end in PACKED, the zip would lie inside the
+    store, the content is too large for a zip, or the zip cannot be written (none is left then).
     """
     target = Path(zip_path)
     if os.path.isdir(target):
