@@ -148,6 +148,8 @@ def _other_figures(row: Row | None, proven: Proven) -> str:
     ):
         if said is not None and said != found / NS_PER_S:
             there, here = readable_seconds(said), readable_seconds(found / NS_PER_S)
+            if there == here:
+                there, here = f"{said * NS_PER_S:.0f} ns", f"{found} ns"
             return f"its row has a {what} of {there}, this version computes {here}: run its trial again"
     return ""
 

@@ -146,7 +146,7 @@ class ArtefactRuns:
             suite=chosen.suite,
             whole=chosen.whole,
             results=results,
-            found=chosen.reproduction.judge(results),
+            found=chosen.reproduction.judge([each for each in results if each.tells]),
             figure=chosen.reproduction.series(results),
             drawn=_gantts(list(timelines(self._host, work, finished, self._store))),
             command=chosen.command,

@@ -1,5 +1,6 @@
 """Where commands print: the one place through which text reaches a terminal, free of characters that it obeys."""
 
+import codecs
 import io
 import json
 import shutil
@@ -27,11 +28,12 @@ def width() -> int:
 
 
 def print_json(value: Any) -> None:
-    """A value of the domain, or plain data, as indented JSON on stdout."""
+    """A value of the domain, or plain data, as indented JSON on stdout; letters that it has not are escaped."""
     import msgspec
 
     plain = msgspec.to_builtins(value, builtin_types=())
-    sys.stdout.write(printable_json(json.dumps(plain, indent=2, ensure_ascii=False)) + "\n")
+    has_all = codecs.lookup(sys.stdout.encoding or "utf-8").name.startswith("utf")
+    sys.stdout.write(printable_json(json.dumps(plain, indent=2, ensure_ascii=not has_all)) + "\n")
 
 
 def console(stderr: bool = False) -> "Console":
@@ -68,13 +70,16 @@ def outlive_readers() -> None:
 
 
 def _lasting(old: io.TextIOWrapper) -> io.TextIOWrapper:
-    """The same stream, as it is buffered and encoded, on a descriptor that outlives its reader."""
+    """The same stream, as it is buffered and encoded, on a descriptor that outlives its reader.
+
+    A letter that its encoding has not (a dagger in Latin-1) is written as `?`.
+    """
     raw = _Stream(old.fileno(), "w", closefd=False)
     unbuffered = isinstance(old.buffer, io.RawIOBase)
     return io.TextIOWrapper(
         raw if unbuffered else io.BufferedWriter(raw),
         encoding=old.encoding,
-        errors=old.errors,
+        errors="replace" if old.errors == "strict" else old.errors,
         newline="\n",
         line_buffering=old.line_buffering,
         write_through=old.write_through,

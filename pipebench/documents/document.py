@@ -201,6 +201,10 @@ def _open(data: bytes, source: str) -> _Envelope:
         envelope = _bare_rows(text) or msgspec.json.decode(text, type=_Envelope)
     except msgspec.ValidationError as error:
         keys = _keys(text, source)
+        if "seal" in keys:
+            raise PipebenchError(
+                f"{source} is a certificate", "check it: pipebench certify --check FILE"
+            ) from None
         if "pipebench" in keys and "unknown field" in str(error):
             raise PipebenchError(f"{source}: {error}") from None
         hint = 'one starts with {"pipebench": KIND, "version": 1, "content": …}'

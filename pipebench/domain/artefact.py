@@ -11,6 +11,10 @@ Judgement = Literal["holds", "does not hold", "depends", "claim only"]
 """`depends`: on what the paper leaves open (the reason says on what). `claim only`: nothing here can test it."""
 
 
+TELLING: tuple[Status, ...] = ("ok", "infeasible", "unsupported")
+"""How a trial ends that says what its planner does. Of other ends it must be expected that they do."""
+
+
 class Cell(WorkloadSpec, frozen=True, kw_only=True):
     """One trial: a workload, and a planner as on the command line.
 
@@ -57,6 +61,11 @@ class Result(Value, frozen=True, kw_only=True):
     def failed(self) -> bool:
         """Whether the row may end otherwise the next time, and nobody expected its end."""
         return self.row.status in FAILED and not self.is_expected
+
+    @property
+    def tells(self) -> bool:
+        """Whether the row says something of a claim. A crash, a wrong plan and a trial that was not run do not."""
+        return self.is_expected or self.row.status in TELLING
 
 
 class Claim(Value, frozen=True, kw_only=True):

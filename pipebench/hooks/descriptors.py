@@ -95,7 +95,8 @@ class Component:
     calls: names of planners and schedulers that it asks its context for, without options in brackets. Its rows
     depend on their code, and the context refuses all others.
     paths: names of options that name files of the user. Where one is given, the component works in the user's
-    folder, which it may read; else in an empty folder of its own.
+    folder, which it may read; else in an empty folder of its own. Rows depend on what is in the file; of a folder
+    that is named, and of what a file names in turn, nothing is known.
     """
 
     name: str

@@ -21,7 +21,7 @@ class Reproduction(Protocol):
         """What to run: a subset of a few minutes, or all. profiles: the user's files, beside what ships."""
 
     def judge(self, results: Sequence[Result]) -> list[Finding]:
-        """One finding for each claim, in their order."""
+        """One finding for each claim, in their order. Crashes that no cell expects are not among the results."""
 
     def series(self, results: Sequence[Result]) -> Figure:
         """The plot."""

@@ -75,6 +75,7 @@ def artefact_flaws(made: Any) -> Iterator[str]:
 
 KEPT_LETTERS = 200
 WORKERS_END_S = 0.5
+THREADS = "threads"
 HANDLED = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)
 
 
@@ -145,7 +146,7 @@ def children() -> list[int]:
     return found
 
 
-def _surroundings() -> dict[str, object]:
+def _surroundings() -> dict[str, Any]:
     return {
         "the current folder": os.getcwd(),
         "environment variables": dict(os.environ),
@@ -154,14 +155,17 @@ def _surroundings() -> dict[str, object]:
         "sys.stdout": sys.stdout,
         "the recursion limit": sys.getrecursionlimit(),
         "files in the current folder": sorted(os.listdir()),
+        THREADS: set(threading.enumerate()),
     }
 
 
-def _differences(before: dict[str, object]) -> tuple[str, ...]:
+def _differences(before: dict[str, Any]) -> tuple[str, ...]:
     after = _surroundings()
-    found = [f"{name} changed" for name, value in before.items() if after[name] != value]
-    threads = [thread for thread in threading.enumerate() if thread is not threading.main_thread()]
-    found += [f"thread {thread.name!r} still runs" for thread in threads if not thread.daemon]
+    found = [f"{name} changed" for name, value in before.items() if name != THREADS and after[name] != value]
+    for thread in sorted(after[THREADS] - before[THREADS], key=lambda thread: thread.name):
+        thread.join(WORKERS_END_S)
+        if thread.is_alive():
+            found.append(f"thread {thread.name!r} still runs after the answer")
     ended = _monotonic_s() + WORKERS_END_S
     while (alive := _alive()) and _monotonic_s() < ended:
         time.sleep(0.02)

@@ -1,6 +1,8 @@
 """Trials side by side, on this machine and on a Dask cluster, give what they give one by one."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -116,3 +118,36 @@ def test_a_dask_address_nobody_listens_on_is_one_line(
     (line,) = [line for line in done.err.splitlines() if not line.endswith("to run")]
     assert "no Dask scheduler answers at tcp://127.0.0.1:9" in line
     assert (store / "rows.jsonl").read_bytes() == b""
+
+
+@pytest.mark.parametrize("begun", [False, True], ids=["in their imports", "at work"])
+def test_ctrl_c_says_one_line_whatever_the_workers_are_at(tmp_path: Path, begun: bool) -> None:
+    """The terminal sends it to them too; more trials wait than are sent to workers at once."""
+    (tmp_path / "mine.py").write_text("import time\ndef plan(problem, context):\n    time.sleep(60)\n")
+    (tmp_path / "sixteen.toml").write_text(SUITE)
+    sources = ["--suite", "sixteen.toml", "--planners", "./mine.py", "--timeout", "60", "--rounds", "4"]
+    heard = (
+        "import signal, runpy; signal.signal(signal.SIGINT, signal.default_int_handler)"  # in the background, too
+    )
+    program = f"{heard}; runpy.run_module('pipebench', run_name='__main__')"
+    running = subprocess.Popen(
+        [sys.executable, "-c", program, "compare", *sources, "--jobs", "2", "--out", "store"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert running.stderr is not None
+    first = running.stderr.readline()
+    workers: list[str] = []
+    while len(workers) < 2:
+        time.sleep(0.05)
+        found = Path(f"/proc/{running.pid}/task/{running.pid}/children").read_text().split()
+        workers = [each for each in found if "popen_loky" in Path(f"/proc/{each}/cmdline").read_text()]
+    time.sleep(3.0 if begun else 0.2)
+    os.killpg(running.pid, signal.SIGINT)
+    _, rest = running.communicate(timeout=60)
+    assert first.startswith("0 cached")
+    assert rest == "pipebench: interrupted after 0 finished trials\n"
+    assert running.returncode == 130

@@ -75,6 +75,16 @@ def test_cells_whose_failure_makes_a_claim_hold_expect_it(name: str, claim: str,
 
 
 @pytest.mark.parametrize("name", ARTEFACTS)
+@pytest.mark.parametrize("status", ["crashed", "invalid_plan", "skipped"])
+def test_no_claim_is_judged_by_cells_without_an_answer(name: str, status: Status) -> None:
+    """A planner that breaks down has shown neither that there is no plan nor that there is one."""
+    artefact = HOST.load(ARTEFACTS[name].component)()
+    rows = [row_result(cell, status) for cell in artefact.suite(True)]
+    told = artefact.judge([row for row in rows if row.tells])
+    assert {finding.judgement for finding in told} == {"claim only"}
+
+
+@pytest.mark.parametrize("name", ARTEFACTS)
 @pytest.mark.parametrize(("seed", "share"), [(1, 1.0), (2, 0.5), (3, 0.05)])
 def test_any_rows_are_judged_claim_by_claim(name: str, seed: int, share: float) -> None:
     artefact = HOST.load(ARTEFACTS[name].component)()

@@ -89,6 +89,7 @@ SMALL = ["--profile", "resnet50", "--devices", "2", "--mini-batch", "8"]
         (["draw", "interleaved-1f1b", "--vpp", "1000000000"], 2, "at most 1000000 passes are drawn"),
         (["info", "madpip"], 2, "did you mean 'madpipe'"),
         (["list", "planer"], 2, "planer"),
+        (["pack", "store", "-o", "store.tar"], 2, "a packed store is a zip, not 'store.tar' (end it in .zip)"),
         (["schema", "plann"], 2, "did you mean 'plan'"),
         (["show", "nowhere.json"], 2, "nowhere.json"),
         (["validate", "nowhere.json"], 2, "nowhere.json"),

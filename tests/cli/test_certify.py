@@ -1,12 +1,15 @@
 """pipebench certify, as a user types it: from a comparison to checked certificates."""
 
+import dataclasses
 import json
 import re
 import shutil
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from pipebench.bench.certification import certify, subjects
 from pipebench.bench.store import open_results
 from tests.cli.command_line import CommandLine
 
@@ -117,3 +120,24 @@ def test_a_store_whose_plan_is_gone(pipebench: CommandLine, store: str, tmp_path
     assert done.code == 4
     assert "not certified" in done.out
     assert "has no schedule" in done.out
+
+
+def test_figures_that_look_alike_are_told_apart(store: str, tmp_path: Path) -> None:
+    (subject, *_) = subjects(store)
+    assert subject.row is not None
+    assert subject.row.bound_s is not None
+    older = replace(subject.row, bound_s=subject.row.bound_s + 7e-9)
+    done = certify(dataclasses.replace(subject, row=older), tmp_path)
+    before, after = re.findall(r"(\d+) ns", done.reason)
+    assert int(before) - int(after) == 7
+
+
+@pytest.mark.parametrize("verb", [["show"], ["certify", "-o", "made"]])
+def test_a_certificate_in_the_place_of_results_is_known(
+    pipebench: CommandLine, store: str, tmp_path: Path, verb: list[str]
+) -> None:
+    pipebench("certify", store, "-o", str(tmp_path))
+    file = next(iter(tmp_path.glob("*.json")))
+    done = pipebench(*verb, str(file))
+    assert done.code == 2
+    assert done.err == f"pipebench: {file} is a certificate (check it: pipebench certify --check FILE)\n"

@@ -1,5 +1,6 @@
 """Where output goes: links, pipes, a full disk, a reader who has gone, help without a command."""
 
+import json
 import os
 import re
 import subprocess
@@ -121,3 +122,27 @@ def test_a_plan_on_standard_output_is_alone_there(tmp_path: Path) -> None:
         printed, errors = process.communicate()
     assert (process.returncode, printed) == (2, "")
     assert "both write to standard output" in errors
+
+
+@pytest.mark.parametrize("arguments", [["show", "{store}"], ["schema", "plan"], ["show", "{store}", "--json"]])
+def test_letters_that_the_output_has_not_are_no_error(
+    pipebench: CommandLine, tmp_path: Path, arguments: list[str]
+) -> None:
+    """A dagger marks the yardstick; what is data stays whole."""
+    store = str(tmp_path / "store")
+    assert pipebench("compare", "--planners", "uniform", *SMALL, "--out", store).code == 0
+    words = [word.format(store=store) for word in arguments]
+    done, plain = (
+        subprocess.run(
+            [sys.executable, "-m", "pipebench", *words],
+            capture_output=True,
+            check=False,
+            env=os.environ | {"PYTHONIOENCODING": encoding},
+        )
+        for encoding in ("ascii", "utf-8")
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    if plain.stdout.startswith(b"{"):
+        assert json.loads(done.stdout) == json.loads(plain.stdout)
+    else:
+        assert done.stdout == plain.stdout.decode().replace("\u2020", "?").encode()

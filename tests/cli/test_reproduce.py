@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from click.testing import CliRunner, Result
 
 from pipebench.cli import progress
 from pipebench.cli.commands.papers import reproduce
+from pipebench.domain import artefact
 from pipebench.domain.errors import ExitCode, PipebenchError
 from pipebench.formats.profiles.shipped import profiles_folder
 from pipebench.hooks.discovery import ImportedPlugin, Provider, installed_entry_points, load_plugins
@@ -45,7 +47,7 @@ def test_claims_stand_beside_what_was_measured() -> None:
     assert "holds: Two devices do" in result.stdout
     assert "“two | are plenty” (section 1)" in result.stdout
     assert "2 plans" in result.stdout
-    assert "3 cells: 2 ok, 1 unsupported" in result.stdout
+    assert "3 cells: 2 ok, 1 skipped; 1 not judged: no answer of the planner" in result.stdout
 
 
 def test_the_folder_has_chart_table_and_series(tmp_path: Path) -> None:
@@ -114,10 +116,23 @@ def test_what_the_store_holds_is_not_run_again(tmp_path: Path, monkeypatch: pyte
     assert "2 to run" in done("tiny/one", "--out", str(tmp_path), "--fresh").stderr
 
 
+def test_what_no_planner_answered_is_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A claim that a planner finds no plan would hold of one that is not installed."""
+    judged: list[str] = []
+
+    def judge(self: tiny_artefact.Tiny, results: Sequence[artefact.Result]) -> list[artefact.Finding]:
+        judged.extend(result.row.status for result in results)
+        return []
+
+    monkeypatch.setattr(tiny_artefact.Tiny, "judge", judge)
+    done("tiny/one")
+    assert judged == ["ok", "ok"]
+
+
 def test_json_holds_everything() -> None:
     told = json.loads(done("tiny/one", "--json").stdout)
     assert [finding["judgement"] for finding in told["findings"]] == ["holds"]
-    assert [result["row"]["status"] for result in told["results"]] == ["ok", "unsupported", "ok"]
+    assert [result["row"]["status"] for result in told["results"]] == ["ok", "skipped", "ok"]
     assert "depth" in told["results"][1]["row"]["reason"]
     assert len(told["figure"]["panels"][0]["curves"][0]["points"]) == 2
 
@@ -204,7 +219,7 @@ def test_a_failure_that_a_claim_is_about_is_no_failed_run() -> None:
     unexpected = run("tiny/too-late")
     assert unexpected.exception is None
     assert unexpected.return_value == ExitCode.SOME_FAILED
-    assert "2 cells: 1 ok, 1 timeout\n" in unexpected.stdout
+    assert "2 cells: 1 ok, 1 timeout; 1 not judged" in unexpected.stdout
 
 
 def test_failures_of_the_store_stand_until_they_are_to_be_tried_again(tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ from pipebench.hooks.descriptors import Capabilities, Planner
 PIPEBENCH_API = 1
 FAULTS = (
     "honest", "metadata", "validity", "infeasible", "memory-edge", "pins", "determinism", "counters", "deadline",
-    "capabilities", "claims", "optimality", "calls", "silence", "state", "state-left", "crash", "slow-deadline",
+    "capabilities", "claims", "optimality", "calls", "silence", "state", "state-left", "state-thread", "crash",
+    "slow-deadline",
     "scheduler", "claims-high", "validity-order", "infeasible-always", "deadline-early",
     "deadline-infeasible", "optimality-outside",
     "busy", "clocks", "files", "files-times", "memo", "offload", "offload-daemon", "offload-server",
@@ -217,6 +218,10 @@ def state(problem, context):
 
 def state_left(problem, context):
     os.environ["FAULTY"] = "1"
+    return honest(problem, context)
+
+def state_thread(problem, context):
+    threading.Thread(target=time.sleep, args=(60,), name="more", daemon=True).start()
     return honest(problem, context)
 
 NUMBERS = {}

@@ -190,3 +190,16 @@ def plan(all=0, **said):
     assert done.code == 1, done.out
     assert told in done.out
     assert not (tmp_path / "left.txt").exists()
+
+
+def test_a_file_that_refuses_all_was_not_checked(
+    pipebench: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file declares nothing that it could be held to: a plan of one small problem is asked of it."""
+    monkeypatch.chdir(tmp_path)
+    raised = "def plan(problem, context):\n    raise UnsupportedProblem('not today')\n"
+    Path("mine.py").write_text(f"from pipebench.domain.errors import UnsupportedProblem\n{raised}")
+    done = pipebench("plugin", "check", "./mine.py", "--only", "capabilities")
+    assert done.code == 1
+    said = "all 10 small problems are refused, so that no plan was checked; tiny (sync): not today"
+    assert f"FAILED  planner ./mine.py: capabilities: {said}" in done.out.splitlines()[0]

@@ -30,6 +30,7 @@ PLANNERS = {
     "faulty-silence": {"silence"},
     "faulty-state": {"state"},
     "faulty-state-left": {"state"},
+    "faulty-state-thread": {"state"},
     "faulty-busy": set(),
     "faulty-clocks": {"clocks"},
     "faulty-files": {"files"},

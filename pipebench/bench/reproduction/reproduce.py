@@ -65,7 +65,7 @@ def work_of(
 ) -> ReproductionPlan:
     """Look up everything that the cells name. Raises PipebenchError for workloads that cannot be made.
 
-    A planner or an option of it that does not exist costs its own cells only: their rows say `unsupported`.
+    A planner or an option of it that does not exist costs its own cells only: their rows say `skipped`.
     """
     builder = _Workloads(host)
     trials: list[Trial] = []
@@ -149,7 +149,7 @@ def _refusal(cell: Cell, workload: Workload, reason: str) -> Row:
         problem_id=problem.problem_id,
         workload_id=problem.workload_id,
         planner=cell.planner,
-        status="unsupported",
+        status="skipped",
         reason=reason,
     )
 

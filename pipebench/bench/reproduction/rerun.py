@@ -190,12 +190,13 @@ def _inputs_changes(before: TrialInputs, after: TrialInputs) -> Iterator[FieldCh
 
 
 def _flat(inputs: TrialInputs) -> dict[str, Any]:
-    """The code of each component, the version of the model that scores and the source of the suite, by name."""
+    """Code and files of each component, the version of the model that scores, the source of the suite; by name."""
     parts = [inputs.planner, *inputs.executors, *([inputs.scheduler] if inputs.scheduler else [])]
     sources = {f"source of {part.name}": part.source for part in parts}
     called = {f"source of {name}": source for name, source in inputs.called.items()}
+    files = {f"file of {part.name}[{name}]": content for part in parts for name, content in part.files.items()}
     whole = {"version of the model": inputs.model or None, "source of pipebench": inputs.host}
-    return {**whole, **called, **sources}
+    return {**whole, **called, **sources, **files}
 
 
 def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[FieldChange]:

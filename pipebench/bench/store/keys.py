@@ -1,15 +1,18 @@
 """The inputs of a trial, from which its key follows: components, sources, callees and versions of packages."""
 
+import os
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec.structs import replace
 
+from pipebench.bench.store.code_files import code_file, hash_of
 from pipebench.bench.store.reach import Code, component_code, program_code, script_code
 from pipebench.bench.store.sources import host_source, program_files
 from pipebench.costs.version import MODEL_VERSION
@@ -30,11 +33,13 @@ class ComponentInputs(Value, frozen=True, kw_only=True):
     """A component: its name, every option with its value (defaults included), and the digest of its code.
 
     source: digest of the code that it reaches by imports, without comments, docstrings and formatting.
+    files: option to the digest of the file that it names, for those of its `paths` that name one.
     """
 
     name: str
     options: dict[str, Any] = {}
     source: str
+    files: dict[str, str] = {}
 
 
 class TrialInputs(Value, frozen=True, kw_only=True):
@@ -82,6 +87,9 @@ class TrialInputs(Value, frozen=True, kw_only=True):
         for name in ("coarsen", "yardstick"):
             if not content[name]:
                 del content[name]
+        for part in (content["planner"], content["scheduler"], *content["executors"]):
+            if part and not part["files"]:
+                del part["files"]
         return content
 
 
@@ -161,7 +169,7 @@ def trial_inputs(host: Host, trial: "Trial", problem_id: str, planner_source: st
         problem_id=problem_id,
         regime=trial.regime,
         planning=planning,
-        planner=_inputs(component.name, planner.options, planner_source),
+        planner=_inputs(component, planner.options, planner_source),
         scheduler=scheduler,
         offered=trial.offered,
         executors=executors,
@@ -216,7 +224,7 @@ class _Dependencies:
         component = self.host.find(slot, reference.name).component
         options = typed_options(reference, component.options)
         self.names |= declared_calls(component, options)
-        return _inputs(component.name, options, self._source(component.load))
+        return _inputs(component, options, self._source(component.load))
 
     def callee_digests(self, except_for: tuple[str, str]) -> dict[str, str]:
         """slot/name to the digest of the code: the simulator, and every component that may be called."""
@@ -246,6 +254,23 @@ class _Dependencies:
         return code.digest
 
 
-def _inputs(name: str, options: Value, source: str) -> ComponentInputs:
+def _inputs(component: Component, options: Value, source: str) -> ComponentInputs:
     plain: dict[str, object] = msgspec.to_builtins(options, order="sorted", str_keys=True)
-    return ComponentInputs(name=name, options=plain, source=source)
+    return ComponentInputs(name=component.name, options=plain, source=source, files=_named_files(component, plain))
+
+
+def _named_files(component: Component, options: dict[str, Any]) -> dict[str, str]:
+    """The digest of each file that is there; `file.py:attribute[option=value]` names one, a folder counts not.
+
+    Raises PipebenchError for a file that cannot be read.
+    """
+    found: dict[str, str] = {}
+    for option in component.paths:
+        text = options.get(option)
+        if isinstance(text, str):
+            short = text.partition("[")[0]
+            for path in (text, short, short.rpartition(":")[0]):
+                if os.path.isfile(path):
+                    found[option] = hash_of([code_file(Path(path), "")])
+                    break
+    return found

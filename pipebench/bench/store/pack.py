@@ -40,6 +40,8 @@ from pipebench.system.files import open_regular, read_file
 from pipebench.system.scratch import draft_beside, hold
 
 _NAMES = re.compile(rf"{re.escape(MANIFEST)}|{re.escape(ROWS)}|{OBJECTS}/{NAME.pattern}")
+PACKED = ".zip"
+"""By the end of its name a packed store is known from other files."""
 _WAYS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, OSError)
 
@@ -186,14 +188,17 @@ def pack(
     Absolute paths, command lines beyond the name of a program and printed output are left out, of rows and of the
     provenance of profiles. with_output: they go into the zip.
     tell: gets a line for each of them, all at once, before the zip is written.
-    Raises PipebenchError when there is no store, the zip would lie inside the store, the content is too large for
-    a zip, or the zip cannot be written (none is left then).
+    Raises PipebenchError when there is no store, the name does not end in PACKED, the zip would lie inside the
+    store, the content is too large for a zip, or the zip cannot be written (none is left then).
     """
-    store, target = Store.open(store_path, create=False, writable=False), Path(zip_path)
+    target = Path(zip_path)
     if os.path.isdir(target):
         raise PipebenchError(f"{str(target)!r} is a folder, not a file", "give a name such as results.zip")
     if target.resolve().is_relative_to(Path(store_path).resolve()):
         raise PipebenchError(f"{str(target)!r} is inside the store", "give a file outside it")
+    if target.suffix != PACKED:
+        raise PipebenchError(f"a packed store is a zip, not {str(target)!r}", f"end it in {PACKED}")
+    store = Store.open(store_path, create=False, writable=False)
     rows = store.rows()
     redaction = Redaction(stored.row for stored in rows)
     passed = _Passed(store, rows, redaction, with_output)

@@ -2,9 +2,12 @@
 
 import contextlib
 import os
+import signal
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
+from itertools import islice
+from multiprocessing import resource_tracker
 from typing import Any
 
 from pipebench.bench.searches.isolation.hidden import hidden_paths, hide_from_children
@@ -17,35 +20,61 @@ from pipebench.system.parent import end_with_parent
 def on_loky(payloads: Sequence[bytes], jobs: int) -> Iterator[tuple[int, bytes]]:
     """The position and the delivery of each payload, as they are finished. Leaving early kills the workers.
 
-    There are as many workers as `jobs`, but no more than payloads and than MOST_WORKERS.
+    There are as many workers as `jobs`, but no more than payloads and than MOST_WORKERS. Ctrl-C is for this
+    process alone: a worker that is in its imports would print where it was.
     Raises PipebenchError when a worker dies (a planner cannot kill it: it runs in a child of the worker).
     """
     from joblib.externals.loky import get_reusable_executor
+    from joblib.externals.loky.backend import resource_tracker as of_loky
 
     if not payloads:
         return
+    for tracker in (of_loky, resource_tracker):  # where one is started below, it lets Ctrl-C through again
+        tracker.ensure_running()
     finished = False
     executor: Any = None
+    workers = min(jobs, len(payloads), MOST_WORKERS)
+    waiting = iter(enumerate(payloads))
+    futures: dict[Future[bytes], int] = {}
     try:
-        with _safe_path() as was:
+        with _safe_path() as was, _interrupts_later():
             executor = get_reusable_executor(
-                max_workers=min(jobs, len(payloads), MOST_WORKERS),
+                max_workers=workers,
                 timeout=60,
                 initializer=_begin_worker,
                 initargs=(os.getpid(), was, hidden_paths()),
                 env={SAFE_PATH: "1"},
             )
-            futures: dict[Future[bytes], int] = {
-                executor.submit(work, payload): position for position, payload in enumerate(payloads)
-            }
-        for future in as_completed(futures):
-            yield futures.pop(future), future.result()
+        while True:
+            with _safe_path(), _interrupts_later():
+                for position, payload in islice(waiting, QUEUED * workers - len(futures)):
+                    futures[executor.submit(work, payload)] = position
+            if not futures:
+                break
+            for future in wait(futures, return_when=FIRST_COMPLETED).done:
+                yield futures.pop(future), future.result()
         finished = True
     except BrokenProcessPool as error:
         raise PipebenchError(f"a worker process died: {error}", "run again: what is finished is kept") from None
     finally:
         if not finished and executor is not None:
             executor.shutdown(kill_workers=True)
+
+
+QUEUED = 2
+"""Payloads given to loky at once, for each worker. It sends these on; where it is shut down while others wait, a
+thread of it dies with a traceback.
+"""
+
+
+@contextlib.contextmanager
+def _interrupts_later() -> Iterator[None]:
+    """Ctrl-C waits for the end of the block; processes that are started in it do not hear it until they ask."""
+    was = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, was)
 
 
 SAFE_PATH = "PYTHONSAFEPATH"
@@ -72,6 +101,8 @@ def _restore(was: str | None) -> None:
 
 def _begin_worker(parent: int, safe_path: str | None, hidden: tuple[str, ...]) -> None:
     """A worker outlives nobody: it ends with the process that wants its results, whatever that ends of."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     end_with_parent(parent)
     hide_from_children(hidden)
     _restore(safe_path)

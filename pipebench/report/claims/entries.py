@@ -153,4 +153,6 @@ def about_cells(results: Sequence[Result]) -> str:
         f"{count} {status}" + (f" ({expected[status]} expected)" if expected[status] else "")
         for status, count in ends.items()
     )
-    return f"{len(results)} cells: {told}" if results else "no cell was run"
+    silent = sum(not each.tells for each in results)
+    left_out = f"; {silent} not judged: no answer of the planner" if silent else ""
+    return f"{len(results)} cells: {told}{left_out}" if results else "no cell was run"

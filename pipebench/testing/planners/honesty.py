@@ -91,6 +91,7 @@ def capabilities(interview: Interview) -> None:
         if not getattr(declared, field)
     )
     if interview.subject.point is None:
+        first_failure(_nothing_taken(interview))
         return  # a file and a program declare nothing
     plain = ["chain", "dag"] if declared.graphs == "dag" else ["chain"]
     first_failure(
@@ -98,6 +99,15 @@ def capabilities(interview: Interview) -> None:
         for question, answer in interview.first
         if question.about in plain and answer.ending == "unsupported"
     )
+
+
+def _nothing_taken(interview: Interview) -> Iterator[str]:
+    """What refuses every small problem was asked, and shows nothing: no plan of it was looked at."""
+    asked = [(q, a) for q, a in interview.first if q.about in cases.PROBLEM_CASES]
+    if asked and all(answer.ending == "unsupported" for _, answer in asked):
+        question, answer = asked[0]
+        lacking = f"all {len(asked)} small problems are refused, so that no plan was checked"
+        yield f"{lacking}; {question.call.name}: {answer.reason}"
 
 
 def _uses(problem: Problem, plan: Plan) -> dict[str, str]:

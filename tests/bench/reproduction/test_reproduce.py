@@ -78,7 +78,7 @@ def test_planners_and_options_that_do_not_exist_cost_their_own_cell() -> None:
     cells = [cell("resnet50", "madpip"), cell("resnet50"), cell("resnet50", "pipedream[memory=q]")]
     work = work_of(Host(), cells)
     assert list(work.places) == [1]
-    assert {place: row.status for place, row in work.refused.items()} == {0: "unsupported", 2: "unsupported"}
+    assert {place: row.status for place, row in work.refused.items()} == {0: "skipped", 2: "skipped"}
     assert "madpipe" in work.refused[0].reason
     assert [result.cell for result in work.results([])] == [cells[0], cells[2]]
 

@@ -328,6 +328,24 @@ def test_a_script_is_known_by_its_text(made: Made, tmp_path: Path) -> None:
     assert key(host, str(script)) != first
 
 
+def test_a_file_that_an_option_names_counts_by_what_is_in_it(made: Made, tmp_path: Path) -> None:
+    """Where the component says that the option names files; elsewhere the key stays that of older stores."""
+    file = tmp_path / "weights"
+    file.write_text("1\n")
+    label = f"named[helper={file}]"
+    made.planner("named", f"mine{made.number}.planner:plan", paths=("helper",))
+    host = made.host()
+    for text in (label, f"named[helper={file}:build]"):
+        first = key(host, text)
+        edit(file, "2")
+        assert key(host, text) != first
+    assert key(host, f"mine[helper={file}]") == key(host, f"mine[helper={file}]")
+    assert trial_inputs(host, trial(host, "named"), PROBLEM.problem_id).planner.files == {}
+    plain = trial_inputs(host, trial(host, f"mine[helper={file}]"), PROBLEM.problem_id)
+    assert plain.planner.files == {}
+    assert "files" not in plain.identity_content()["planner"]
+
+
 def test_programs_are_known_by_their_file_and_words(made: Made, tmp_path: Path) -> None:
     host, program = made.host(), tmp_path / "run.sh"
     program.write_text("#!/bin/sh\n")

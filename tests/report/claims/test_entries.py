@@ -15,7 +15,10 @@ def result(status: Any, *expected: Any) -> Result:
 
 def test_failures_that_a_claim_expects_are_told_apart() -> None:
     results = [result("ok"), result("timeout", "timeout"), result("timeout"), result("memory", "timeout")]
-    assert about_cells(results) == "4 cells: 1 ok, 2 timeout (1 expected), 1 memory"
+    assert (
+        about_cells(results)
+        == "4 cells: 1 ok, 2 timeout (1 expected), 1 memory; 2 not judged: no answer of the planner"
+    )
     assert [each.failed for each in results] == [False, False, True, True]
     assert about_cells([]) == "no cell was run"
 
