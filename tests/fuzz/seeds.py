@@ -380,7 +380,28 @@ def _configurations() -> Iterator[Seed]:
         "activation": "gelu",
     }
     opt = llama | {"model_type": "opt", "ffn_dim": 128, "word_embed_proj_dim": 64, "do_layer_norm_before": True}
+    gpt_oss = mixtral | {
+        "model_type": "gpt_oss",
+        "sliding_window": 4,
+        "layer_types": ["sliding_attention", "full_attention"],
+    }
+    deepseek = llama | {
+        "model_type": "deepseek_v3",
+        "moe_intermediate_size": 32,
+        "n_routed_experts": 4,
+        "num_experts_per_tok": 2,
+        "first_k_dense_replace": 1,
+        "q_lora_rank": 32,
+        "kv_lora_rank": 16,
+    }
+    scout = mixtral | {
+        "model_type": "llama4_text",
+        "attention_chunk_size": 4,
+        "no_rope_layers": [1, 0],
+        "interleave_moe_layer_step": 2,
+    }
     configs = {"llama": llama, "gpt2": gpt2, "mixtral": mixtral, "falcon": falcon, "opt": opt}
+    configs |= {"gpt_oss": gpt_oss, "deepseek_v3": deepseek, "llama4_text": scout}
     for name, said in configs.items():
         yield Seed("config", f"{name}.config.json", "json", json.dumps(said).encode())
 
