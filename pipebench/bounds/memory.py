@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from pipebench.bounds.operators import (
@@ -212,8 +213,11 @@ def parameter_bytes_counted(graph: OperatorGraph, rows: Ways) -> tuple[IntArray,
 def _parts_of_a_byte(regime: Regime) -> tuple[float, float]:
     """State for each byte of weights, without the optimizer and of the optimizer."""
     # From the bytes of ELEMENT bytes of weights: a whole element in any precision.
-    each = _state_of_a_byte(replace(regime, optimizer="none"))
-    return each, _state_of_a_byte(regime) - each
+    # On one rank of a replica, of which `context_ranks` share out what is sharded; not rounded up.
+    alone, ranks = replace(regime, context_parallel=UNSET), regime.context_ranks
+    each = _state_of_a_byte(replace(alone, optimizer="none"))
+    optimizer = _state_of_a_byte(alone) - each
+    return each / (ranks if regime.shards_weights else 1), optimizer / (ranks if regime.shards_optimizer else 1)
 
 
 def _state_of_a_byte(regime: Regime) -> float:

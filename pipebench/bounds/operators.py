@@ -401,7 +401,7 @@ def _fastest(problem: Problem, rows: Ways, replicas: int) -> IntArray:
     """
     reduced = np.zeros(len(rows.operator), dtype=np.int64)
     formula = Formula(problem.regime, problem.mini_batch)
-    if replicas == 1:
+    if formula.holders(replicas) == 1:
         return reduced
     for devices in set(rows.devices.tolist()):
         if devices * replicas > problem.cluster.size:

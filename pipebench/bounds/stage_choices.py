@@ -193,7 +193,9 @@ class Line:
     def _unit_bytes(self, ways: Sequence[Sequence[Alternative | None]], replicas: int, degree: int) -> IntArray:
         """The least weights of each operator that are gathered on a device."""
         alike, experts = (np.array(each, np.int64) for each in self._least_weights(ways))
-        return unit_bytes(weight_parts(self.problem.regime, alike + experts, experts, replicas, degree))
+        return unit_bytes(
+            self.formula, weight_parts(self.problem.regime, alike + experts, experts, replicas, degree)
+        )
 
     def _update_ns(self, replicas: int, degree: int, as_layers: bool) -> IntArray:
         """The least update of each run, on the innermost levels that its devices can span."""

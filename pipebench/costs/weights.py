@@ -62,7 +62,7 @@ def reduce_ns(formula: Formula, parts: Sequence[WeightPart[Amount]], level: Leve
     """`Formula.reduce_ns` of all parts, one after the other."""
     total = 0 * parts[0].bytes
     for part in parts:
-        if part.replicas > 1:
+        if formula.holders(part.replicas) > 1:
             total = total + formula.reduce_ns(level(part.rings), part.bytes, part.replicas)
     return total
 
@@ -71,7 +71,7 @@ def exchange_ns(formula: Formula, parts: Sequence[WeightPart[Amount]], level: Le
     """`Formula.exchange_ns` of all parts, one after the other."""
     there, back = 0 * parts[0].bytes, 0 * parts[0].bytes
     for part in parts:
-        if part.replicas > 1:
+        if formula.holders(part.replicas) > 1:
             each = formula.exchange_ns(level(part.rings), part.bytes, part.replicas)
             there, back = there + each[0], back + each[1]
     return there, back
@@ -87,10 +87,10 @@ def update_ns(formula: Formula, reduced_ns: Amount, parts: Sequence[WeightPart[A
     return total
 
 
-def unit_bytes(parts: Sequence[WeightPart[Amount]]) -> Amount:
+def unit_bytes(formula: Formula, parts: Sequence[WeightPart[Amount]]) -> Amount:
     """Of one operator: what is gathered while it runs, where ranks that hold the same share out weights."""
     total = 0 * parts[0].bytes
     for part in parts:
-        if part.replicas > 1:
+        if formula.holders(part.replicas) > 1:
             total = total + part.bytes
     return total

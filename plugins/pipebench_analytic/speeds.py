@@ -17,6 +17,7 @@ from pipebench.domain.errors import PipebenchError
 from pipebench.domain.framework import Framework
 from pipebench.domain.profile import ELEMENT_BYTES, Precision
 from pipebench.domain.tuning import USUAL_REACH, Reach
+from pipebench_analytic.context import hop_s
 from pipebench_analytic.exchange import all_to_all_s
 from pipebench_analytic.kernels.gemm import GemmSurface
 from pipebench_analytic.kernels.speeds import KernelPrecision, KernelSpeeds, kernel_speeds
@@ -144,6 +145,12 @@ class Speeds:
     def all_to_all_s(self, size_bytes: float, ranks: int) -> float:
         """What ranks that share out experts wait for while they exchange tokens."""
         return all_to_all_s(size_bytes, ranks, self._links, self.all_reduce_s, NETWORK_SHARE)
+
+    def hop_s(self, size_bytes: float, ranks: int, ways: int) -> float:
+        """What one of so many ranks that share out a sequence takes to send something to the next one. ways: of
+        tensor parallelism, whose devices have a ring each.
+        """
+        return hop_s(size_bytes, ranks, ways, self._links, self.all_reduce_s, NETWORK_SHARE)
 
     def _network(self, position: int) -> LinkLevel:
         """The link level of a ring that leaves each group over the links of all its devices."""

@@ -61,6 +61,7 @@ class LayerShape:
     attention; of the feed-forward part. head_norm: whether each head's query and key pass a norm that scales.
     wide_head_norm: whether it has weights for all heads together, not those of one. norms: 2, one of each part; 4
     where its result is normed too; 1 where both parts read one. parallel: both parts read the layer's input.
+    context: ranks that share out the sequence, of which `sequence` is the part of one.
     """
 
     sequence: int
@@ -84,6 +85,12 @@ class LayerShape:
     wide_head_norm: bool = False
     norms: int = 2
     parallel: bool = False
+    context: int = 1
+
+    @property
+    def whole_sequence(self) -> int:
+        """Tokens that a query meets: those of all ranks that share out the sequence."""
+        return self.sequence * self.context
 
     @property
     def queries(self) -> int:
@@ -162,7 +169,7 @@ class LayerShape:
     @property
     def core_flops(self) -> float:
         """Scores and the weighted sum of values; under a causal mask half of them."""
-        whole = 4.0 * self.sequence * self.sequence * self.queries
+        whole = 4.0 * self.sequence * self.whole_sequence * self.queries
         return whole / 2 if self.causal else whole
 
     @property
@@ -252,7 +259,7 @@ class LayerShape:
         around -= less * (self.reads * self.hidden + routed)
         around += element_bytes * self.hidden if dispatches else 0
         around += self.norms * WIDE_BYTES * self.hidden if eager and self.rms else 0
-        softmax = (element_bytes + (element_bytes + MASK_BYTES if self.dropout else 0)) * self.sequence
+        softmax = (element_bytes + (element_bytes + MASK_BYTES if self.dropout else 0)) * self.whole_sequence
         inside = element_bytes * (states + normed + inner) + self.heads * (softmax if scores else STATISTIC_BYTES)
         inside += WIDE_BYTES * normed if eager and self.rms else 0
         inside -= less * self.active * self.ffn - (narrow_bytes or 0) * self.queries
@@ -301,8 +308,11 @@ VARIATIONS = (
 """Fields of LayerShape that an operator has as an attribute where they hold, and else not."""
 
 
-def layer_shape(operator: Operator) -> LayerShape:
-    """The shape that an operator of kind LAYER describes. Raises PipebenchError for a dim that it lacks."""
+def layer_shape(operator: Operator, context: int = 1) -> LayerShape:
+    """The shape that an operator of kind LAYER describes. context: `OperatorGraph.context_ranks`.
+
+    Raises PipebenchError for a dim that it lacks.
+    """
     dims, said = operator.dims, operator.attributes
     try:
         return LayerShape(
@@ -320,6 +330,7 @@ def layer_shape(operator: Operator) -> LayerShape:
             causal=bool(said.get("causal", 1)),
             vectors=said.get("vectors", 1),
             norms=said.get("norms", 2),
+            context=context,
             **{name: bool(said.get(name, 0)) for name in VARIATIONS},
         )
     except KeyError as missing:

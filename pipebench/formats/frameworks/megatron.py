@@ -172,11 +172,12 @@ def flags(made: Arrangement) -> str:
     check_layout(stages, made.pipeline, layers)
     problem, graph = made.problem, made.graph
     lines = [
-        *_model(graph, layers, made.shares_embedding),
+        *_model(graph, layers, made.shares_embedding, made.context_ranks),
         f"--tensor-model-parallel-size {made.tensor_parallel}",
         f"--pipeline-model-parallel-size {made.pipeline}",
         f"--pipeline-model-parallel-layout '{write_layout(stages)}'",
         *_experts(made),
+        *_context(made),
         f"--micro-batch-size {made.micro_batch}",
         f"--global-batch-size {problem.mini_batch}",
     ]
@@ -213,6 +214,20 @@ def _experts(made: Arrangement) -> list[str]:
     ]
 
 
+def _context(made: Arrangement) -> list[str]:
+    """Ranks that share out sequences: keys and values go from rank to rank, as they are priced.
+
+    Its attention does so in TransformerEngine alone, fused (`validate_args`, `TransformerConfig`).
+    """
+    if made.context_ranks == 1:
+        return []
+    return [
+        f"--context-parallel-size {made.context_ranks}",
+        "--cp-comm-type p2p",
+        "--transformer-impl transformer_engine",
+    ]
+
+
 def comments(made: Arrangement) -> list[str]:
     """What to know besides: GPUs and what follows from them, the environment, flags that exclude these."""
     return [
@@ -229,7 +244,8 @@ def comments(made: Arrangement) -> list[str]:
     ]
 
 
-def _model(graph: OperatorGraph, layers: int, tied: bool) -> list[str]:
+def _model(graph: OperatorGraph, layers: int, tied: bool, context: int) -> list[str]:
+    """context: ranks that share out the sequence, of which the graph has the part of one."""
     layer = _first(graph, LAYER)
     shape = layer_shape(layer)
     lines = [
@@ -237,7 +253,7 @@ def _model(graph: OperatorGraph, layers: int, tied: bool) -> list[str]:
         f"--hidden-size {shape.hidden}",
         f"--ffn-hidden-size {shape.ffn}",
         f"--num-attention-heads {shape.heads}",
-        f"--seq-length {shape.sequence}",
+        f"--seq-length {shape.sequence * context}",
     ]
     if shape.kv_heads != shape.heads:
         lines.append(f"--group-query-attention --num-query-groups {shape.kv_heads}")
@@ -258,7 +274,7 @@ def _model(graph: OperatorGraph, layers: int, tied: bool) -> list[str]:
         lines += ["--add-qkv-bias"] if shape.qkv_bias else []
     if not shape.dropout:
         lines.append("--hidden-dropout 0.0 --attention-dropout 0.0")
-    lines += _positions(graph, layer)
+    lines += _positions(graph, layer, context)
     if not tied:
         lines.append("--untie-embeddings-and-output-weights")
     return lines
@@ -268,12 +284,12 @@ def _first(graph: OperatorGraph, kind: str) -> Operator:
     return next(operator for operator in graph.operators if operator.kind == kind)
 
 
-def _positions(graph: OperatorGraph, layer: Operator) -> list[str]:
+def _positions(graph: OperatorGraph, layer: Operator, context: int) -> list[str]:
     """A table of positions is what Megatron has unless it is told."""
     learned = [operator for operator in graph.operators if operator.kind == POSITIONS]
     if learned:
         return [f"--max-position-embeddings {learned[0].dims['rows']}"]
-    lines = [f"--max-position-embeddings {layer.dims['sequence']}"]
+    lines = [f"--max-position-embeddings {layer.dims['sequence'] * context}"]
     if layer.attributes.get("alibi"):
         return [*lines, "--position-embedding-type none"]
     percent = layer.attributes.get("rotary_percent", 100)
@@ -346,7 +362,7 @@ def _overlap(made: Arrangement) -> list[str]:
     """
     regime = made.problem.regime
     step = regime.step
-    if made.data_parallel == 1 or step is None or not step.reduce_overlap:
+    if made.holders == 1 or step is None or not step.reduce_overlap:
         return []
     if framework_family(step.framework) not in FRAMEWORKS:
         return []
