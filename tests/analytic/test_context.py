@@ -134,10 +134,12 @@ def test_what_is_waited_for_by_hand() -> None:
 
 def test_torchtitan_gathers_keys_of_all_heads() -> None:
     """It writes keys once for each of the eight heads of queries, and sends them so."""
-    shared, speeds = passes(2, name="torchtitan")
-    part = 2 * 2.0 * 1024 * 2 * SEQUENCE / 2
-    step = speeds.attention_s(2, SEQUENCE, 8, 2, 128, True) / 4
-    assert shared.forward.exchanges == [max(0.0, speeds.all_reduce_s(part, 2) - step)]
+    shared, speeds = passes(16, name="torchtitan")
+    part = 2 * 2.0 * 1024 * 2 * SEQUENCE / 16
+    step = speeds.attention_s(2, SEQUENCE, 8, 2, 128, True) / 16**2
+    hop = part / (0.95 * 50e9) + NODES.levels[1].latency_s
+    assert shared.forward.exchanges == [pytest.approx(15 * hop - step)]
+    assert shared.inputs.exchanges[-1] == pytest.approx(hop)
 
 
 def operators(of: Profile) -> tuple[OperatorCosts, ...]:

@@ -70,3 +70,20 @@ def test_every_plan_by_hand_and_above_the_bounds(sharding: OptimizerSharding, ra
     assert len(times) > 20
     assert time_bound(given).ns <= min(times)
     assert memory_bound(given).value <= min(peaks)
+
+
+@pytest.mark.parametrize("ranks", [2, 5, 16])
+@pytest.mark.parametrize("sharding", ["none", "zero1", "zero3"])
+def test_one_device_is_bounded_by_what_its_ranks_hold_and_reduce(sharding: OptimizerSharding, ranks: int) -> None:
+    """Both operators on one device: the bounds say what the only plans of one stage take, but for a rounding.
+
+    Of zero3 they leave out what is gathered, in time and in memory.
+    """
+    wide = tiny(sharding, ranks)
+    given = replace(wide, cluster=replace(wide.cluster, devices=("gpu",)))
+    model = CostModel(given)
+    alone = [plan for plan in plans(given) if len(plan.stages) == 1]
+    least = min(memory_bytes(model, plan) for plan in alone)
+    assert least - 8 <= memory_bound(given).value + (3 * 16_000 if sharding == "zero3" else 0) <= least + 1
+    shortest = min(length_ns(model, plan) for plan in alone)
+    assert 0 <= shortest - time_bound(given).ns <= (shortest if sharding == "zero3" else 3)
