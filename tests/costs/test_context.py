@@ -13,12 +13,13 @@ from pipebench.costs.model import CostModel
 from pipebench.costs.shapes.context import refuse_context_ranks, with_context_devices, with_context_ranks
 from pipebench.defaults import scheduler_for
 from pipebench.domain.cluster import Cluster, DeviceType, LinkLevel, Ranks
-from pipebench.domain.errors import InvalidValue
+from pipebench.domain.errors import InvalidValue, PipebenchError
 from pipebench.domain.framework import StepCosts
 from pipebench.domain.graph import Operator, OperatorGraph, Parameter, Tensor
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import OptimizerSharding, Pins, Problem, Regime
 from pipebench.domain.profile import DeviceCosts, OperatorCosts, Profile
+from pipebench.formats.profiles.format import own_parameter_bytes
 from pipebench.simulation.metrics import metrics
 from pipebench.simulation.simulate import simulate
 from tests.models.zoo import model
@@ -203,6 +204,12 @@ def test_profile_cluster_and_regime_say_the_same() -> None:
         replace(given.regime, expert_parallel=2)
     with pytest.raises(InvalidValue, match="spans less than 32"):
         replace(given.cluster, ranks=Ranks(count=2, levels=nodes(32).levels[:1]))
+
+
+def test_files_of_others_have_no_word_for_it() -> None:
+    assert own_parameter_bytes(problem(1).profile, "this") == [WEIGHTS, WEIGHTS]
+    with pytest.raises(PipebenchError, match="this has no word for sequences that ranks share out"):
+        own_parameter_bytes(problem(2).profile, "this")
 
 
 def test_without_it_nothing_differs() -> None:
