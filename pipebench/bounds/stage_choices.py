@@ -193,9 +193,7 @@ class Line:
     def _unit_bytes(self, ways: Sequence[Sequence[Alternative | None]], replicas: int, degree: int) -> IntArray:
         """The least weights of each operator that are gathered on a device."""
         alike, experts = (np.array(each, np.int64) for each in self._least_weights(ways))
-        return unit_bytes(
-            self.formula, weight_parts(self.problem.regime, alike + experts, experts, replicas, degree)
-        )
+        return unit_bytes(weight_parts(self.problem.regime, alike + experts, experts, replicas, degree))
 
     def _update_ns(self, replicas: int, degree: int, as_layers: bool) -> IntArray:
         """The least update of each run, on the innermost levels that its devices can span."""
@@ -271,7 +269,7 @@ class Line:
             runs = -(-runs // choice.turns)
         kept = self._runs & within.cuts[:, None] & within.cuts[None, :]
         ranks = problem.regime.expert_ranks
-        if choice.devices % ranks or (ranks > 1 and choice.turns > 1):
+        if choice.devices * problem.regime.context_ranks % ranks or (ranks > 1 and choice.turns > 1):
             kept &= self.intervals.expert_bytes == 0
         if within.most_ns < FAR:
             busy = runs * (sums.backward if problem.overlap else sums.both)

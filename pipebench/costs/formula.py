@@ -6,9 +6,12 @@ To change the memory model or the time model, change this file.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Generic, TypeVar
 
 import numpy as np
+from msgspec import UNSET
+from msgspec.structs import replace
 
 from pipebench.costs.quantise import FloatArray, IntArray, nanoseconds, whole_bytes
 from pipebench.domain.cluster import LinkLevel
@@ -151,6 +154,14 @@ class Formula:
     def holders(self, replicas: int) -> int:
         """Ranks that hold the same weights, of so many replicas. They reduce gradients and share out state."""
         return replicas * self.regime.context_ranks
+
+    @cached_property
+    def of_ranks(self) -> "Formula":
+        """The same formulas where what they call replicas are single ranks that hold the same weights."""
+        regime = self.regime
+        if regime.context_ranks == 1:
+            return self
+        return Formula(replace(regime, context_parallel=UNSET), self.mini_batch)
 
     def gradient_bytes(self, parameter_bytes: Amount) -> Amount:
         """Bytes of the gradients of `parameter_bytes` of weights, in the regime's gradient precision."""

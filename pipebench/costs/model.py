@@ -257,7 +257,7 @@ class CostModel:
                 way = costs[operator].alternative(identifier)
                 held = way.parameter_bytes, way.expert_bytes
             parts = weight_parts(regime, *held, replicas, stage.tensor_parallel)
-            most = max(most, unit_bytes(self.formula, parts))
+            most = max(most, unit_bytes(parts))
         return most
 
     def _sharded_stage(self, stage: Stage) -> ShardedStage:

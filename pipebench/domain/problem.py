@@ -64,12 +64,6 @@ class Regime(Value, frozen=True, kw_only=True):
             require_count(name, ranks)
             if ranks == 1:
                 force_setattr(self, name, UNSET)
-        if self.expert_ranks > 1 and self.context_ranks > 1:
-            raise InvalidValue(
-                f"expert_parallel is {self.expert_ranks} and context_parallel {self.context_ranks}: ranks that "
-                "share out experts and sequences at once are not modelled",
-                "leave --ep or --cp out",
-            )
 
     @property
     def expert_ranks(self) -> int:
@@ -82,8 +76,10 @@ class Regime(Value, frozen=True, kw_only=True):
         return 1 if self.context_parallel is UNSET else self.context_parallel
 
     def shares_experts_over(self, data_parallel: int, tensor_parallel: int) -> bool:
-        """Whether the ranks of a stage of these degrees make whole groups of those that share out experts."""
-        return data_parallel * tensor_parallel % self.expert_ranks == 0
+        """Whether the ranks of a stage of these degrees make whole groups of those that share out experts. Ranks
+        that share out sequences are among them.
+        """
+        return data_parallel * tensor_parallel * self.context_ranks % self.expert_ranks == 0
 
     @property
     def shards_optimizer(self) -> bool:

@@ -76,7 +76,7 @@ class ItemCosts:
             if identifier:
                 found = self._costs[op].alternative(identifier).transient_bytes_per_sample
                 transient = max(transient, found)
-        unit = max(unit_bytes(self._formula, self._parts(*self._weights(op))) for op in range(len(self._costs)))
+        unit = max(unit_bytes(self._parts(*self._weights(op))) for op in range(len(self._costs)))
         scratch = max(each.workspace_bytes for each in self._costs) + self._formula.gathered_bytes(unit)
         return scratch + int(transient * self._samples)
 

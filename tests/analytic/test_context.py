@@ -142,6 +142,21 @@ def test_torchtitan_gathers_keys_of_all_heads() -> None:
     assert shared.inputs.exchanges[-1] == pytest.approx(hop)
 
 
+def test_experts_have_the_tokens_of_a_part() -> None:
+    """Two ranks share out a sequence and four the experts: half of the copies go to other ranks."""
+    framework = load_framework("megatron")
+    speeds = Speeds(NODES.types[0], "bf16", framework, NODES.levels)
+    options = LONG | {"architecture": "mixtral", "experts": 16, "active": 4}
+    graph = with_context_ranks(model("llm", **options), 2)
+    shape = layer_shape(graph.operators[1], 2)
+    made = LayerKernels(shape, 2, 1, speeds, framework, "flash", 2, 4).passes()
+    copies = 2.0 * 2 * SEQUENCE / 2 * 4 * HIDDEN
+    assert made.forward.exchanges[:2] == [speeds.all_to_all_s(copies, 4)] * 2
+    assert made.forward.exchanges[2:] == passes(2)[0].forward.exchanges
+    rows = 2 * SEQUENCE // 2 * 4 * 4 // 16
+    assert 4 * speeds.product_s(rows, HIDDEN, FFN) in made.forward.kernels
+
+
 def operators(of: Profile) -> tuple[OperatorCosts, ...]:
     return of.costs[0].operators
 

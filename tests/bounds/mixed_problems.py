@@ -57,9 +57,8 @@ def mixed_problem(random: Random) -> Problem:
         overlap=random.choice([0.0, 0.0, 0.3, 1.0]),
     )
     ranks = random.choice([1, 1, 2, 2, 3, 4])
-    if ranks > 1:
-        return with_experts(random, problem, ranks)
-    return with_context(random, problem, random.choice([1, 2, 3]))
+    problem = problem if ranks == 1 else with_experts(random, problem, ranks)
+    return with_context(random, problem, random.choice([1, 1, 2, 3]))
 
 
 def with_experts(random: Random, problem: Problem, ranks: int) -> Problem:

@@ -115,6 +115,20 @@ def test_a_wrong_degree_names_the_nearest(
     assert reason in done.err
 
 
+def test_experts_besides(pipebench: CommandLine, tmp_path: Path) -> None:
+    """Four ranks share out experts, two each sequence; what no number of ranks goes with is said."""
+    keys = {"model_type": "mixtral", "num_local_experts": 8, "num_experts_per_tok": 2, "num_hidden_layers": 2}
+    options = (
+        *("--config", config(tmp_path, **LLAMA | keys), "--seq", "8192", "--cluster", "dgx-h100", "-n", "8"),
+        *("--framework", "megatron", "--tp", "1", "--dp", "4", "--cp", "2", "--mini-batch", "8"),
+    )
+    done = pipebench("plan", "layout", *options, "--ep", "4", "--export", "megatron")
+    assert done.code == 0, done.err
+    assert {"--expert-model-parallel-size 4", "--context-parallel-size 2"} <= {*done.out.splitlines()}
+    refused = pipebench("plan", "layout", *options, "--dp", "2", "--ep", "8")
+    assert "--tp 1 x --dp 2 x --cp 2 make 4 ranks of a stage, which is no multiple of it" in refused.err
+
+
 def test_a_profile_has_whole_sequences(pipebench: CommandLine) -> None:
     done = pipebench("plan", "uniform", "--profile", "densenet121", "--cp", "2")
     assert done.code == 2

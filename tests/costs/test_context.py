@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from pipebench.check import check_plan
 from pipebench.costs.links import flows
 from pipebench.costs.model import CostModel
 from pipebench.costs.shapes.context import refuse_context_ranks, with_context_devices, with_context_ranks
@@ -22,6 +23,7 @@ from pipebench.domain.profile import DeviceCosts, OperatorCosts, Profile
 from pipebench.formats.profiles.format import own_parameter_bytes
 from pipebench.simulation.metrics import metrics
 from pipebench.simulation.simulate import simulate
+from tests.costs.test_experts import one_layer, one_stage
 from tests.models.zoo import model
 from tests.plugins.running import services
 
@@ -133,6 +135,35 @@ def test_copies_reduce_together() -> None:
         assert reduced == CostModel(parted).all_reduce_ns(theirs.stages[at], theirs) > 0
 
 
+@pytest.mark.parametrize("sharding", ["none", "zero1", "zero3"])
+@pytest.mark.parametrize("step", [None, STEP])
+@pytest.mark.parametrize(("ranks", "experts", "degree"), [(2, 4, 1), (2, 4, 2), (4, 4, 1), (4, 2, 2), (8, 8, 1)])
+def test_ranks_of_a_sequence_share_out_experts_too(
+    sharding: OptimizerSharding, step: StepCosts | None, ranks: int, experts: int, degree: int
+) -> None:
+    """Eight accelerators again: those that hold the same experts are counted among all of them."""
+    parted = one_layer(experts, sharding, step)
+    graph = replace(parted.profile.graph, context_parallel=ranks)
+    shared = replace(
+        parted,
+        profile=replace(parted.profile, graph=graph),
+        cluster=with_context_devices(parted.cluster, ranks),
+        regime=replace(parted.regime, context_parallel=ranks),
+    )
+    ours, theirs = one_stage(8 // degree // ranks, degree), one_stage(8 // degree, degree)
+    one, other = CostModel(shared), CostModel(parted)
+    assert check_plan(shared, ours).status == check_plan(parted, theirs).status == "valid"
+    assert one.stage_memory(ours, 0, []) == other.stage_memory(theirs, 0, [])
+    assert one.stage_times(ours.stages[0], ours) == other.stage_times(theirs.stages[0], theirs)
+    assert one.update_ns(ours.stages[0], ours) == other.update_ns(theirs.stages[0], theirs)
+    few = one_stage(1)
+    verdict = check_plan(shared, few)
+    assert verdict.status == ("valid" if ranks % experts == 0 else "invalid")
+    if ranks < experts:
+        assert verdict.witness is not None
+        assert f"tensor_parallel 1 x context_parallel {ranks} = {ranks} ranks" in verdict.witness.message
+
+
 def test_the_state_and_the_ring_of_one_replica_by_hand() -> None:
     """Two ranks of one node: a ring of two at 10 GB/s; weights and gradients whole, Adam's 8 bytes halved."""
     made, one = CostModel(problem(2, "zero1")), plan(1, 1)
@@ -200,8 +231,6 @@ def test_profile_cluster_and_regime_say_the_same() -> None:
         replace(given, regime=replace(given.regime, context_parallel=1))
     with pytest.raises(InvalidValue, match="a device of cluster 'nodes' stands for 1 ranks"):
         replace(given, cluster=nodes(32))
-    with pytest.raises(InvalidValue, match="share out experts and sequences at once are not modelled"):
-        replace(given.regime, expert_parallel=2)
     with pytest.raises(InvalidValue, match="spans less than 32"):
         replace(given.cluster, ranks=Ranks(count=2, levels=nodes(32).levels[:1]))
 

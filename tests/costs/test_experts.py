@@ -150,7 +150,7 @@ def test_one_rank_is_the_model_without_experts(
     assert len(parts) == 1
     assert state_bytes(formula, parts) == formula.state_bytes(weights, replicas)
     assert update_ns(formula, 7, parts) == formula.update_ns(7, weights, replicas)
-    assert unit_bytes(formula, parts) == (weights if replicas > 1 else 0)
+    assert unit_bytes(parts) == (weights if replicas > 1 else 0)
 
 
 @settings(max_examples=50, deadline=None)

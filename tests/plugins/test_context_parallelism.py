@@ -55,6 +55,23 @@ def test_plans_are_valid_and_not_below_the_bounds(planner: str, sharding: Optimi
         assert result.lower_bound_s <= seconds
 
 
+@pytest.mark.parametrize("planner", ["data-parallel", "layout", "local-search"])
+def test_ranks_share_out_experts_besides(planner: str) -> None:
+    """Eight ranks share out experts, and two each sequence: four devices of two, or eight, are a stage."""
+    routed = LONG | {"architecture": "mixtral", "experts": 8, "active": 2}
+    made = problem(16, 16, Pins(), "zero1", expert_parallel=8, context_parallel=2, **routed)
+    result = services().plan(planner, made)
+    schedule = result.schedule or services().schedule(
+        result.scheduler or scheduler_for("sync", result.plan.placement, False), made, result.plan
+    )
+    verdict = check_schedule(made, result.plan, schedule)
+    assert check_plan(made, result.plan).status == verdict.status == "valid"
+    assert all(stage.data_parallel * stage.tensor_parallel % 4 == 0 for stage in result.plan.stages)
+    seconds = metrics(made, result.plan, simulate(made, result.plan, schedule)).seconds
+    assert time_bound(made).value <= seconds
+    assert memory_bound(made).value <= max(verdict.peak_bytes.values())
+
+
 def test_others_are_not_asked() -> None:
     with pytest.raises(UnsupportedProblem, match="madpipe does not plan stages whose ranks share out sequences"):
         services().plan("madpipe", given("none", "async"))

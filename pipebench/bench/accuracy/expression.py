@@ -104,7 +104,7 @@ def express(
         tensor_overlap=tensor_overlap_of(run, framework, sequence_parallel, tp, choices),
         tp=tp,
     )
-    _refuse_ranks(run, framework, tp * dp)
+    _refuse_ranks(run, framework, tp * dp * (run.cp or 1))
     _refuse_context(run, framework, cluster)
     model, layers = _model(run, setting, vocabulary, choices)
     mini_batch, micro_batch = _batches(run, dp, pp, choices)
@@ -149,8 +149,6 @@ def refuse_unsupported(run: Run) -> None:
         raise NotExpressed("the row states two configurations", f"in {' and '.join(run.twofold)}")
     if (run.ep or 1) > 1 and experts_of(run) == 1:
         raise NotExpressed("expert parallelism", f"ep is {run.ep}")
-    if (run.ep or 1) > 1 and (run.cp or 1) > 1:
-        raise NotExpressed("expert and context parallelism at once", f"ep is {run.ep}, cp is {run.cp}")
     if re.search(r"\(tokendrop", run.model.lower()):
         raise NotExpressed("tokens that experts drop", f"model is {run.model}")
     if re.search(r"\((?:sft|lora)", run.model.lower()):

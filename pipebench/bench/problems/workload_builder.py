@@ -223,7 +223,7 @@ class WorkloadBuilder:
         graph = self._once(("graph", str(reference)), lambda: build_graph(self._host, reference))
         said = {name: getattr(spec, name) for name in WorkloadSpec.__struct_fields__}
         pins = Pins(**parts_of(said)["pins"])
-        refuse_expert_ranks(graph, spec.ep, cluster.size, pins, str(reference.name))
+        refuse_expert_ranks(graph, spec.ep, cluster.size, pins, str(reference.name), spec.cp)
         refuse_context_ranks(graph, spec.cp, cluster, pins, str(reference.name))
         return graph
 

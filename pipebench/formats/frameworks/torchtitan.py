@@ -183,7 +183,7 @@ def _experts(made: Arrangement) -> str:
     if ranks == 1:
         return ""
     sharded = made.shards_optimizer or made.shards_weights
-    if made.tensor_parallel * (made.data_parallel if sharded else 1) % ranks:
+    if made.tensor_parallel * (made.holders if sharded else 1) % ranks:
         raise CannotExpress(
             f"{ranks} ranks share out experts, and replicas hold copies of the weights: torchtitan takes these "
             "ranks from those of its FSDP",

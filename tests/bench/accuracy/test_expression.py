@@ -216,7 +216,6 @@ def test_a_partition_is_taken_as_it_is() -> None:
         ),
         (QWEN | {"framework": "torchtitan"}, "expert parallelism of a framework that the table says nothing of"),
         ({"cp": "2"}, "the product of the degrees is not the number of GPUs"),
-        (QWEN | {"cp": "2"}, "expert and context parallelism at once"),
         (
             {"cp": "2", "dp": "1", "framework": "torchtitan", "seq": "1022"},
             "a sequence that ranks cannot share out",
