@@ -72,6 +72,25 @@ def test_every_plan_by_hand_and_above_the_bounds(sharding: OptimizerSharding, ra
     assert memory_bound(given).value <= min(peaks)
 
 
+@pytest.mark.parametrize("sharding", ["none", "zero1", "zero3"])
+def test_experts_of_one_device_are_bounded_by_what_its_ranks_hold(sharding: OptimizerSharding) -> None:
+    """One device of four ranks, two of which share out the experts: two hold the same ones, four all else."""
+    given = tiny_with_experts(sharding)
+    (level,) = given.cluster.levels
+    shared = replace(
+        given,
+        profile=replace(given.profile, graph=replace(given.profile.graph, context_parallel=4)),
+        cluster=replace(given.cluster, devices=("gpu",), ranks=Ranks(count=4, levels=(level,))),
+        regime=replace(given.regime, context_parallel=4),
+    )
+    model = CostModel(shared)
+    made = list(plans(shared))
+    least = min(memory_bytes(model, plan) for plan in made)
+    gathered = 3 * (DENSE + EXPERTS) if sharding == "zero3" else 0
+    assert least - 8 <= memory_bound(shared).value + gathered <= least + 1
+    assert time_bound(shared).ns <= min(length_ns(model, plan) for plan in made)
+
+
 @pytest.mark.parametrize("ranks", [2, 5, 16])
 @pytest.mark.parametrize("sharding", ["none", "zero1", "zero3"])
 def test_one_device_is_bounded_by_what_its_ranks_hold_and_reduce(sharding: OptimizerSharding, ranks: int) -> None:
