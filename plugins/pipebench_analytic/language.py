@@ -280,5 +280,5 @@ def _layer(shape: LayerShape, size: int, ways: int, ranks: int) -> Parts:
         kept=min(saved, stream),
         core=core,
         core_gradient=core_gradient,
-        passed=2 * size * tokens * shape.keys / ways if shape.context > 1 else 0.0,
+        passed=2 * size * tokens * shape.keys / ways if shape.context_ranks > 1 else 0.0,
     )

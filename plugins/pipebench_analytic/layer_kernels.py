@@ -221,7 +221,7 @@ class LayerKernels:
 
     def _waits(self, *, forward: bool) -> list[float]:
         """For keys and values, and their gradients, of ranks that share out the sequence."""
-        ranks, layer = self.shape.context, self._activations
+        ranks, layer = self.shape.context_ranks, self._activations
         if ranks == 1:
             return []
         assert self.framework.context is not None
@@ -329,7 +329,7 @@ class LayerKernels:
         """Fused attention: the forward times a factor. Of ranks that share out the sequence each does an equal
         part, in a kernel for each rank's keys, at the rate of the kernel with all of them.
         """
-        shape, ways, ranks = self.shape, self.ways, self.shape.context
+        shape, ways, ranks = self.shape, self.ways, self.shape.context_ranks
         whole_s = self.speeds.attention_s(
             self.samples, shape.whole_sequence, shape.heads / ways, shape.kv_heads / ways, shape.head, shape.causal
         )

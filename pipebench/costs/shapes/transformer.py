@@ -61,7 +61,7 @@ class LayerShape:
     attention; of the feed-forward part. head_norm: whether each head's query and key pass a norm that scales.
     wide_head_norm: whether it has weights for all heads together, not those of one. norms: 2, one of each part; 4
     where its result is normed too; 1 where both parts read one. parallel: both parts read the layer's input.
-    context: ranks that share out the sequence, of which `sequence` is the part of one.
+    context_ranks: that share out the sequence, of which `sequence` is the part of one.
     """
 
     sequence: int
@@ -85,12 +85,12 @@ class LayerShape:
     wide_head_norm: bool = False
     norms: int = 2
     parallel: bool = False
-    context: int = 1
+    context_ranks: int = 1
 
     @property
     def whole_sequence(self) -> int:
         """Tokens that a query meets: those of all ranks that share out the sequence."""
-        return self.sequence * self.context
+        return self.sequence * self.context_ranks
 
     @property
     def queries(self) -> int:
@@ -308,8 +308,8 @@ VARIATIONS = (
 """Fields of LayerShape that an operator has as an attribute where they hold, and else not."""
 
 
-def layer_shape(operator: Operator, context: int = 1) -> LayerShape:
-    """The shape that an operator of kind LAYER describes. context: `OperatorGraph.context_ranks`.
+def layer_shape(operator: Operator, context_ranks: int = 1) -> LayerShape:
+    """The shape that an operator of kind LAYER describes. context_ranks: those of its graph.
 
     Raises PipebenchError for a dim that it lacks.
     """
@@ -330,7 +330,7 @@ def layer_shape(operator: Operator, context: int = 1) -> LayerShape:
             causal=bool(said.get("causal", 1)),
             vectors=said.get("vectors", 1),
             norms=said.get("norms", 2),
-            context=context,
+            context_ranks=context_ranks,
             **{name: bool(said.get(name, 0)) for name in VARIATIONS},
         )
     except KeyError as missing:
