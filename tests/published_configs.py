@@ -22,7 +22,7 @@ class Published:
     keys: dict[str, Any]
 
 
-def _sizes(
+def sizes(
     hidden: int, layers: int, heads: int, kv_heads: int, ffn: int, vocab: int, longest: int
 ) -> dict[str, Any]:
     """The keys that most have. kv_heads: 0 where there is none."""
@@ -58,21 +58,21 @@ PUBLISHED = (
         "cohere",
         103_810_674_688,
         103_809_024_000,
-        _sizes(12288, 64, 96, 8, 33792, 256_000, 131_072) | {"use_qk_norm": True},
+        sizes(12288, 64, 96, 8, 33792, 256_000, 131_072) | {"use_qk_norm": True},
     ),
     Published(
         "CohereForAI/c4ai-command-r-v01",
         "cohere",
         34_980_831_232,
         34_980_495_360,
-        _sizes(8192, 40, 64, 64, 22528, 256_000, 131_072) | {"use_qk_norm": False},
+        sizes(8192, 40, 64, 64, 22528, 256_000, 131_072) | {"use_qk_norm": False},
     ),
     Published(
         "CohereForAI/c4ai-command-r7b-12-2024",
         "cohere2",
         8_028_033_024,
         8_027_897_856,
-        _sizes(4096, 32, 32, 8, 14336, 256_000, 132_096),
+        sizes(4096, 32, 32, 8, 14336, 256_000, 132_096),
     ),
     Published(
         "tiiuae/falcon-11B",
@@ -151,28 +151,28 @@ PUBLISHED = (
         "gemma",
         2_506_172_416,
         2_506_096_640,
-        _sizes(2048, 18, 8, 1, 16384, 256_000, 8192) | {"head_dim": 256},
+        sizes(2048, 18, 8, 1, 16384, 256_000, 8192) | {"head_dim": 256},
     ),
     Published(
         "google/gemma-7b",
         "gemma",
         8_537_680_896,
         8_537_505_792,
-        _sizes(3072, 28, 16, 16, 24576, 256_000, 8192) | {"head_dim": 256},
+        sizes(3072, 28, 16, 16, 24576, 256_000, 8192) | {"head_dim": 256},
     ),
     Published(
         "google/gemma-2-27b",
         "gemma2",
         27_227_128_320,
         27_226_275_840,
-        _sizes(4608, 46, 32, 16, 36864, 256_000, 8192) | {"head_dim": 128},
+        sizes(4608, 46, 32, 16, 36864, 256_000, 8192) | {"head_dim": 128},
     ),
     Published(
         "google/gemma-2-2b",
         "gemma2",
         2_614_341_888,
         2_614_099_968,
-        _sizes(2304, 26, 8, 4, 9216, 256_000, 8192)
+        sizes(2304, 26, 8, 4, 9216, 256_000, 8192)
         | {
             "head_dim": 256,
             "sliding_window": 4096,
@@ -185,14 +185,14 @@ PUBLISHED = (
         "gemma3_text",
         999_885_952,
         999_751_680,
-        _sizes(1152, 26, 4, 1, 6912, 262_144, 32768) | {"head_dim": 256, "sliding_window": 512},
+        sizes(1152, 26, 4, 1, 6912, 262_144, 32768) | {"head_dim": 256, "sliding_window": 512},
     ),
     Published(
         "THUDM/glm-4-9b-hf",
         "glm",
         9_399_951_360,
         8_778_678_272,
-        _sizes(4096, 40, 32, 2, 13696, 151_552, 131_072)
+        sizes(4096, 40, 32, 2, 13696, 151_552, 131_072)
         | {"head_dim": 128, "attention_bias": True, "tie_word_embeddings": False, "partial_rotary_factor": 0.5},
     ),
     Published(
@@ -200,7 +200,7 @@ PUBLISHED = (
         "glm4",
         9_400_279_040,
         8_778_678_272,
-        _sizes(4096, 40, 32, 2, 13696, 151_552, 32768)
+        sizes(4096, 40, 32, 2, 13696, 151_552, 32768)
         | {"head_dim": 128, "attention_bias": True, "tie_word_embeddings": False, "partial_rotary_factor": 0.5},
     ),
     Published(
@@ -215,7 +215,7 @@ PUBLISHED = (
         "gpt_neox",
         20_554_567_680,
         20_241_186_816,
-        _sizes(6144, 44, 64, 0, 24576, 50432, 2048)
+        sizes(6144, 44, 64, 0, 24576, 50432, 2048)
         | {"use_parallel_residual": True, "rotary_pct": 0.25, "tie_word_embeddings": False},
     ),
     Published(
@@ -223,7 +223,7 @@ PUBLISHED = (
         "gpt_neox",
         6_857_302_016,
         6_649_020_416,
-        _sizes(4096, 32, 32, 0, 16384, 50432, 2048)
+        sizes(4096, 32, 32, 0, 16384, 50432, 2048)
         | {"use_parallel_residual": True, "rotary_pct": 0.25, "tie_word_embeddings": False},
     ),
     Published(
@@ -246,21 +246,21 @@ PUBLISHED = (
         "granite",
         8_170_848_256,
         8_170_516_480,
-        _sizes(4096, 40, 32, 8, 12800, 49155, 4096) | {"tie_word_embeddings": True},
+        sizes(4096, 40, 32, 8, 12800, 49155, 4096) | {"tie_word_embeddings": True},
     ),
     Published(
         "internlm/internlm2-7b",
         "internlm2",
         7_737_708_544,
         7_358_382_080,
-        _sizes(4096, 32, 32, 8, 14336, 92544, 32768) | {"bias": False, "tie_word_embeddings": False},
+        sizes(4096, 32, 32, 8, 14336, 92544, 32768) | {"bias": False, "tie_word_embeddings": False},
     ),
     Published(
         "ibm-granite/granite-3b-code-base",
         "llama",
         3_482_503_680,
         3_481_272_320,
-        _sizes(2560, 32, 32, 32, 10240, 49152, 2048)
+        sizes(2560, 32, 32, 32, 10240, 49152, 2048)
         | {"attention_bias": True, "mlp_bias": True, "tie_word_embeddings": True},
     ),
     Published(
@@ -268,28 +268,28 @@ PUBLISHED = (
         "llama",
         1_235_814_400,
         1_235_746_816,
-        _sizes(2048, 16, 32, 8, 8192, 128_256, 131_072) | {"head_dim": 64, "tie_word_embeddings": True},
+        sizes(2048, 16, 32, 8, 8192, 128_256, 131_072) | {"head_dim": 64, "tie_word_embeddings": True},
     ),
     Published(
         "mistralai/Mistral-7B-v0.1",
         "mistral",
         7_241_732_096,
         7_110_393_856,
-        _sizes(4096, 32, 32, 8, 14336, 32000, 32768) | {"tie_word_embeddings": False},
+        sizes(4096, 32, 32, 8, 14336, 32000, 32768) | {"tie_word_embeddings": False},
     ),
     Published(
         "mistralai/Mistral-Nemo-Base-2407",
         "mistral",
         12_247_782_400,
         11_576_279_040,
-        _sizes(5120, 40, 32, 8, 14336, 131_072, 131_072) | {"head_dim": 128, "tie_word_embeddings": False},
+        sizes(5120, 40, 32, 8, 14336, 131_072, 131_072) | {"head_dim": 128, "tie_word_embeddings": False},
     ),
     Published(
         "mistralai/Mixtral-8x7B-v0.1",
         "mixtral",
         46_702_792_704,
         12_748_587_008,
-        _sizes(4096, 32, 32, 8, 14336, 32000, 32768)
+        sizes(4096, 32, 32, 8, 14336, 32000, 32768)
         | {"num_local_experts": 8, "num_experts_per_tok": 2, "tie_word_embeddings": False},
     ),
     Published(
@@ -327,7 +327,7 @@ PUBLISHED = (
         "nemotron",
         8_271_699_968,
         7_222_591_488,
-        _sizes(4096, 32, 48, 8, 16384, 256_000, 4096)
+        sizes(4096, 32, 48, 8, 16384, 256_000, 4096)
         | {"head_dim": 128, "partial_rotary_factor": 0.5, "tie_word_embeddings": False},
     ),
     Published(
@@ -335,42 +335,42 @@ PUBLISHED = (
         "olmo",
         1_176_764_416,
         1_176_764_416,
-        _sizes(2048, 16, 16, 16, 8192, 50304, 2048) | {"tie_word_embeddings": True},
+        sizes(2048, 16, 16, 16, 8192, 50304, 2048) | {"tie_word_embeddings": True},
     ),
     Published(
         "allenai/OLMo-7B-hf",
         "olmo",
         6_888_095_744,
         6_682_050_560,
-        _sizes(4096, 32, 32, 32, 11008, 50304, 2048) | {"tie_word_embeddings": False},
+        sizes(4096, 32, 32, 32, 11008, 50304, 2048) | {"tie_word_embeddings": False},
     ),
     Published(
         "allenai/OLMo-2-0325-32B",
         "olmo2",
         32_234_279_936,
         31_719_424_000,
-        _sizes(5120, 64, 40, 8, 27648, 100_352, 4096) | {"tie_word_embeddings": False},
+        sizes(5120, 64, 40, 8, 27648, 100_352, 4096) | {"tie_word_embeddings": False},
     ),
     Published(
         "allenai/OLMo-2-1124-7B",
         "olmo2",
         7_298_617_344,
         6_887_047_168,
-        _sizes(4096, 32, 32, 32, 11008, 100_352, 4096) | {"tie_word_embeddings": False},
+        sizes(4096, 32, 32, 32, 11008, 100_352, 4096) | {"tie_word_embeddings": False},
     ),
     Published(
         "allenai/Olmo-3-1025-7B",
         "olmo3",
         7_298_011_136,
         6_886_744_064,
-        _sizes(4096, 32, 32, 32, 11008, 100_278, 65536) | {"tie_word_embeddings": False},
+        sizes(4096, 32, 32, 32, 11008, 100_278, 65536) | {"tie_word_embeddings": False},
     ),
     Published(
         "allenai/OLMoE-1B-7B-0924",
         "olmoe",
         6_919_161_856,
         1_178_861_568,
-        _sizes(2048, 16, 16, 16, 1024, 50304, 4096)
+        sizes(2048, 16, 16, 16, 1024, 50304, 4096)
         | {"num_experts": 64, "num_experts_per_tok": 8, "tie_word_embeddings": False},
     ),
     Published(
@@ -410,7 +410,7 @@ PUBLISHED = (
         "phi",
         2_779_683_840,
         2_647_654_400,
-        _sizes(2560, 32, 32, 0, 10240, 51200, 2048)
+        sizes(2560, 32, 32, 0, 10240, 51200, 2048)
         | {"partial_rotary_factor": 0.4, "tie_word_embeddings": False, "resid_pdrop": 0.1},
     ),
     Published(
@@ -418,21 +418,21 @@ PUBLISHED = (
         "phi3",
         3_821_079_552,
         3_722_379_264,
-        _sizes(3072, 32, 32, 32, 8192, 32064, 4096) | {"tie_word_embeddings": False},
+        sizes(3072, 32, 32, 32, 8192, 32064, 4096) | {"tie_word_embeddings": False},
     ),
     Published(
         "microsoft/phi-4",
         "phi3",
         14_659_507_200,
         14_145_290_240,
-        _sizes(5120, 40, 40, 10, 17920, 100_352, 16384) | {"tie_word_embeddings": False},
+        sizes(5120, 40, 40, 10, 17920, 100_352, 16384) | {"tie_word_embeddings": False},
     ),
     Published(
         "microsoft/Phi-4-mini-instruct",
         "phi3",
         3_836_021_760,
         3_835_822_080,
-        _sizes(3072, 32, 24, 8, 8192, 200_064, 131_072)
+        sizes(3072, 32, 24, 8, 8192, 200_064, 131_072)
         | {"tie_word_embeddings": True, "partial_rotary_factor": 0.75},
     ),
     Published(
@@ -440,14 +440,14 @@ PUBLISHED = (
         "qwen2",
         494_032_768,
         493_961_216,
-        _sizes(896, 24, 14, 2, 4864, 151_936, 32768) | {"tie_word_embeddings": True},
+        sizes(896, 24, 14, 2, 4864, 151_936, 32768) | {"tie_word_embeddings": True},
     ),
     Published(
         "Qwen/Qwen3-8B",
         "qwen3",
         8_190_735_360,
         7_568_097_280,
-        _sizes(4096, 36, 32, 8, 12288, 151_936, 40960)
+        sizes(4096, 36, 32, 8, 12288, 151_936, 40960)
         | {"head_dim": 128, "attention_bias": False, "tie_word_embeddings": False},
     ),
     Published(
@@ -455,7 +455,7 @@ PUBLISHED = (
         "qwen3_moe",
         30_532_122_624,
         3_041_656_832,
-        _sizes(2048, 48, 32, 4, 6144, 151_936, 40960)
+        sizes(2048, 48, 32, 4, 6144, 151_936, 40960)
         | {
             "head_dim": 128,
             "moe_intermediate_size": 768,
@@ -471,7 +471,7 @@ PUBLISHED = (
         "smollm3",
         3_075_098_624,
         3_074_949_120,
-        _sizes(2048, 36, 16, 4, 11008, 128_256, 65536)
+        sizes(2048, 36, 16, 4, 11008, 128_256, 65536)
         | {"tie_word_embeddings": True, "attention_bias": False, "mlp_bias": False},
     ),
     Published(
@@ -479,7 +479,7 @@ PUBLISHED = (
         "stablelm",
         12_143_185_920,
         11_628_707_840,
-        _sizes(5120, 40, 32, 8, 13824, 100_352, 4096)
+        sizes(5120, 40, 32, 8, 13824, 100_352, 4096)
         | {
             "tie_word_embeddings": False,
             "use_qkv_bias": False,
@@ -493,7 +493,7 @@ PUBLISHED = (
         "stablelm",
         1_644_515_328,
         1_438_646_272,
-        _sizes(2048, 24, 32, 32, 5632, 100_352, 4096)
+        sizes(2048, 24, 32, 32, 5632, 100_352, 4096)
         | {"tie_word_embeddings": False, "use_qkv_bias": True, "partial_rotary_factor": 0.25},
     ),
     Published(
@@ -501,7 +501,7 @@ PUBLISHED = (
         "stablelm",
         2_795_443_200,
         2_666_332_160,
-        _sizes(2560, 32, 32, 32, 6912, 50304, 4096)
+        sizes(2560, 32, 32, 32, 6912, 50304, 4096)
         | {"tie_word_embeddings": False, "use_qkv_bias": False, "partial_rotary_factor": 0.25},
     ),
     Published(
@@ -509,7 +509,7 @@ PUBLISHED = (
         "starcoder2",
         15_957_889_024,
         15_653_142_528,
-        _sizes(6144, 40, 48, 4, 24576, 49152, 16384)
+        sizes(6144, 40, 48, 4, 24576, 49152, 16384)
         | {"use_bias": True, "sliding_window": 4096, "tie_word_embeddings": False},
     ),
     Published(
@@ -517,6 +517,6 @@ PUBLISHED = (
         "starcoder2",
         3_030_371_328,
         3_029_336_064,
-        _sizes(3072, 30, 24, 2, 12288, 49152, 16384) | {"use_bias": True, "sliding_window": 4096},
+        sizes(3072, 30, 24, 2, 12288, 49152, 16384) | {"use_bias": True, "sliding_window": 4096},
     ),
 )

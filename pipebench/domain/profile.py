@@ -8,6 +8,7 @@ from msgspec import UNSET, UnsetType
 
 from pipebench.domain.calibration import Calibration
 from pipebench.domain.errors import InvalidValue, PipebenchError, nearest
+from pipebench.domain.framework import Attention
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.value import (
     Value,
@@ -22,6 +23,10 @@ from pipebench.domain.value import (
 
 Precision = Literal["fp32", "fp16", "bf16"]
 ELEMENT_BYTES: dict[Precision, int] = {"fp32": 4, "fp16": 2, "bf16": 2}
+NarrowPrecision = Literal["fp8", "fp4"]
+NARROW_BYTES: dict[NarrowPrecision, float] = {"fp8": 1, "fp4": 0.5625}
+"""Of an element of layers' products that run in fewer bits than the weights have. fp4 is NVFP4: 4 bits, and 8 of a
+scale for each sixteen elements (NVIDIA et al. 2025, Pretraining Large Language Models with NVFP4, section 2)."""
 
 
 class Alternative(Value, frozen=True, kw_only=True, omit_defaults=True):
@@ -210,6 +215,8 @@ class Provenance(Value, frozen=True, kw_only=True):
     model: the model that the profiler captured, so that it can be built again.
     calibration: of a computed profile whose rates were fitted to measured ones.
     kernels: where those were measured that a computed profile is made of, if not on its device itself.
+    products: the precision of the layers' products, where it is a narrower one than that of the weights.
+    attention: how attention runs, where a framework's kernels are priced.
     """
 
     profiler: str = ""
@@ -224,6 +231,8 @@ class Provenance(Value, frozen=True, kw_only=True):
     model: str | UnsetType = UNSET
     calibration: Calibration | UnsetType = UNSET
     kernels: str | UnsetType = UNSET
+    products: NarrowPrecision | UnsetType = UNSET
+    attention: Attention | UnsetType = UNSET
 
     @property
     def captured(self) -> str:

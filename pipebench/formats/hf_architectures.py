@@ -5,83 +5,28 @@ key that a config.json leaves out has the default that it has there. Tests hold 
 against it.
 """
 
-from dataclasses import dataclass, field
-from typing import Any
+from pipebench.formats.hf_experts import EXPERTS
+from pipebench.formats.hf_facts import (
+    ALL_BIASES,
+    ATTENTION_BIAS,
+    ATTENTION_BIASES,
+    FOUR_TIMES,
+    GELU,
+    MLP_BIAS,
+    N_HEAD,
+    N_LAYER,
+    ONE_NORM,
+    QKV_BIAS,
+    SOME_ROTATE,
+    SUMS_OF_ALL_HEADS,
+    WIDE_NORMS,
+    WINDOW,
+    ConfigFacts,
+    Key,
+    Options,
+    Switch,
+)
 
-Options = dict[str, Any]
-"""Of the model `llm`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """A count under one of these names, the first that is there. default: where none is; None: one must be."""
-
-    names: tuple[str, ...]
-    default: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Switch:
-    """A key that is true or false, and the options that follow. A value may be a Key."""
-
-    key: str
-    default: bool
-    on: Options
-    off: Options = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigFacts:
-    """One model_type.
-
-    architecture: of the model `llm`. gated, learned: what that says of the feed-forward part and of positions.
-    longest: the most tokens. ffn_factor: times the hidden width it is the feed-forward width that no key says.
-    head_width, tied, activation: where no key says it; a head_width of 0 is hidden / heads. dropout: its key, and
-    the share where that is not there. rotary: the share of a head's features that is rotated. always: options of
-    all; switches: of some, a later one wins. more_positions: rows of learned positions besides `longest`.
-    required: values that keys must have, or be left out; alike: keys that must have the value of another one.
-    left_out: what no price knows and holds where the file does not say its key. not_priced: of all of them.
-    """
-
-    architecture: str
-    gated: bool = True
-    learned: bool = False
-    hidden: Key = Key(("hidden_size",))
-    layers: Key = Key(("num_hidden_layers",))
-    heads: Key = Key(("num_attention_heads",))
-    kv_heads: Key = Key(("num_key_value_heads",), 0)
-    ffn: Key = Key(("intermediate_size",))
-    longest: Key = Key(("max_position_embeddings",), 0)
-    experts: Key | None = None
-    active: Key | None = None
-    ffn_factor: Key = Key((), 0)
-    head_width: int = 0
-    tied: bool = False
-    dropout: tuple[str, float] = ("", 0.0)
-    rotary: float = 1.0
-    activation: str = "silu"
-    always: Options = field(default_factory=dict)
-    switches: tuple[Switch, ...] = ()
-    more_positions: int = 0
-    required: dict[str, tuple[Any, ...]] = field(default_factory=dict)
-    alike: dict[str, str] = field(default_factory=dict)
-    left_out: Options = field(default_factory=dict)
-    not_priced: tuple[str, ...] = ()
-
-
-ATTENTION_BIASES: Options = {"qkv_bias": True, "out_bias": True}
-ALL_BIASES: Options = ATTENTION_BIASES | {"ffn_bias": True}
-ONE_NORM: Options = {"parallel": True, "norms": 1}
-WIDE_NORMS: Options = {"head_norm": True, "wide_head_norm": True}
-ATTENTION_BIAS = Switch("attention_bias", False, ATTENTION_BIASES)
-QKV_BIAS = Switch("attention_bias", True, {"qkv_bias": True})
-MLP_BIAS = Switch("mlp_bias", False, {"ffn_bias": True})
-FOUR_TIMES = Key((), 4)
-GELU = "gelu_pytorch_tanh"
-N_LAYER, N_HEAD = Key(("n_layer", "num_hidden_layers")), Key(("n_head", "num_attention_heads"))
-WINDOW: Options = {"sliding_window": 4096}
-SOME_ROTATE = "that some layers rotate nothing"
-SUMS_OF_ALL_HEADS = "the exchange of norms over all heads under tensor parallelism"
 GEMMA: Options = {"head_width": 256, "tied": True, "activation": GELU, "switches": (ATTENTION_BIAS,)}
 COHERE: Options = {
     "architecture": "cohere",
@@ -120,7 +65,13 @@ CONFIGS: dict[str, ConfigFacts] = {
         not_priced=("the time of the norm behind the embedding",),
     ),
     "cohere": ConfigFacts(left_out={"logit_scale": 0.0625}, **COHERE),
-    "cohere2": ConfigFacts(left_out=WINDOW | {"logit_scale": 0.0625}, not_priced=(SOME_ROTATE,), **COHERE),
+    "cohere2": ConfigFacts(
+        left_out=WINDOW | {"logit_scale": 0.0625},
+        not_priced=(SOME_ROTATE,),
+        windows="turns",
+        full_every=Key(("sliding_window_pattern", "_sliding_window_pattern"), 4),
+        **COHERE,
+    ),
     "falcon": ConfigFacts(
         architecture="falcon",
         gated=False,
@@ -153,10 +104,17 @@ CONFIGS: dict[str, ConfigFacts] = {
         architecture="llama",
         always={"norms": 4},
         left_out=WINDOW | {"attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0},
+        windows="turns",
+        full_every=Key((), 2),
         **GEMMA,
     ),
     "gemma3_text": ConfigFacts(
-        architecture="llama", always={"norms": 4, "head_norm": True}, left_out=WINDOW, **GEMMA
+        architecture="llama",
+        always={"norms": 4, "head_norm": True},
+        left_out=WINDOW,
+        windows="turns",
+        full_every=Key(("sliding_window_pattern", "_sliding_window_pattern"), 6),
+        **GEMMA,
     ),
     "glm": ConfigFacts(architecture="llama", head_width=128, rotary=0.5, switches=(QKV_BIAS,)),
     "glm4": ConfigFacts(
@@ -204,10 +162,7 @@ CONFIGS: dict[str, ConfigFacts] = {
     "granite": ConfigFacts(architecture="llama", switches=(ATTENTION_BIAS, MLP_BIAS)),
     "internlm2": ConfigFacts(architecture="internlm2", switches=(Switch("bias", False, ATTENTION_BIASES),)),
     "llama": ConfigFacts(architecture="llama", switches=(ATTENTION_BIAS, MLP_BIAS)),
-    "mistral": ConfigFacts(architecture="llama", left_out=WINDOW),
-    "mixtral": ConfigFacts(
-        architecture="mixtral", experts=Key(("num_local_experts",), 8), active=Key(("num_experts_per_tok",), 2)
-    ),
+    "mistral": ConfigFacts(architecture="llama", left_out=WINDOW, windows="all"),
     "mpt": ConfigFacts(
         architecture="mpt",
         gated=False,
@@ -233,15 +188,7 @@ CONFIGS: dict[str, ConfigFacts] = {
     ),
     "olmo": ConfigFacts(architecture="olmo", switches=(ATTENTION_BIAS,)),
     "olmo2": ConfigFacts(**OLMO2),
-    "olmo3": ConfigFacts(left_out=WINDOW, **OLMO2),
-    "olmoe": ConfigFacts(
-        architecture="mixtral",
-        experts=Key(("num_experts", "num_local_experts"), 64),
-        active=Key(("num_experts_per_tok",), 8),
-        always=WIDE_NORMS,
-        switches=(ATTENTION_BIAS,),
-        not_priced=(SUMS_OF_ALL_HEADS,),
-    ),
+    "olmo3": ConfigFacts(left_out=WINDOW, windows="turns", full_every=Key((), 4), **OLMO2),
     "opt": ConfigFacts(
         architecture="opt",
         gated=False,
@@ -268,19 +215,17 @@ CONFIGS: dict[str, ConfigFacts] = {
         always=ONE_NORM | {"head_bias": True},
         required={"qk_layernorm": (False,)},
     ),
-    "phi3": ConfigFacts(architecture="llama", dropout=("resid_pdrop", 0.0)),
-    "qwen2": ConfigFacts(architecture="llama", always={"qkv_bias": True}),
-    "qwen3": ConfigFacts(
-        architecture="llama", head_width=128, always={"head_norm": True}, switches=(ATTENTION_BIAS,)
+    "phi3": ConfigFacts(architecture="llama", dropout=("resid_pdrop", 0.0), windows="all"),
+    "qwen2": ConfigFacts(
+        architecture="llama", always={"qkv_bias": True}, left_out={"use_sliding_window": False}, windows="last"
     ),
-    "qwen3_moe": ConfigFacts(
-        architecture="mixtral",
-        ffn=Key(("moe_intermediate_size",)),
-        experts=Key(("num_experts", "num_local_experts"), 128),
-        active=Key(("num_experts_per_tok",), 8),
+    "qwen3": ConfigFacts(
+        architecture="llama",
+        head_width=128,
         always={"head_norm": True},
         switches=(ATTENTION_BIAS,),
-        required={"decoder_sparse_step": (1,), "mlp_only_layers": ([],)},
+        left_out={"use_sliding_window": False},
+        windows="last",
     ),
     "smollm3": ConfigFacts(
         architecture="llama",
@@ -305,16 +250,12 @@ CONFIGS: dict[str, ConfigFacts] = {
         dropout=("residual_dropout", 0.0),
         activation=GELU,
         switches=(Switch("use_bias", True, ALL_BIASES),),
+        windows="all",
     ),
-}
+} | EXPERTS
 """By model_type."""
 
 REFUSED = {
-    "deepseek_v2": "keys and values are of low rank, and experts are shared",
-    "deepseek_v3": "keys and values are of low rank, and experts are shared",
-    "gpt_oss": "experts have biases and attention has sinks",
-    "llama4_text": "layers with a shared expert take turns with dense ones",
-    "qwen2_moe": "each layer has an expert that all tokens pass besides",
     "qwen3_next": "most layers have linear attention",
 }
 """Why the layers of a model_type are none that the model `llm` can have. A row of CONFIGS needs that first."""

@@ -1,5 +1,6 @@
 """A Hugging Face config.json as the options of the model `llm`: the table of model types applied to one file."""
 
+from math import prod
 from typing import Any
 
 import msgspec
@@ -17,10 +18,12 @@ from pipebench.formats.hf_architectures import (
     NOT_PRICED,
     REFUSED,
     ROTARY_KEYS,
-    ConfigFacts,
-    Key,
 )
+from pipebench.formats.hf_facts import ConfigFacts, Key, Options
+from pipebench.formats.hf_layers import routed, turns, windowed
 
+PARTS_OF_A_HEAD = (("nope", 128), ("rope", 64))
+"""Words for what is rotated of a head of DeepSeek's latent attention and what is not, and their usual widths."""
 PRECISIONS: dict[str, Precision] = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}
 
 
@@ -98,7 +101,7 @@ class _ConfigReader:
         longest = self._count(facts.longest)
         sequence = self._sequence(sequence, longest)
         hidden, heads = self._count(facts.hidden), self._count(facts.heads)
-        head = self._count(Key(("head_dim",), facts.head_width))
+        head = self._count(Key(("head_dim",), facts.head_width)) if not facts.latent else 0
         options: dict[str, Any] = {
             "architecture": facts.architecture,
             "layers": self._count(facts.layers, MOST_LAYERS),
@@ -124,6 +127,9 @@ class _ConfigReader:
         for name, value in options.items():
             if isinstance(value, Key):
                 options[name] = self._count(value)
+        options |= self._latent(heads) if facts.latent else {}
+        options |= self._routed(options["layers"]) if facts.experts else {}
+        options |= self._windowed(options["layers"], sequence)
         self._say_what_is_not_priced(options)
         usual = {"kv_heads": heads, "experts": 1, "active": 1, "token_types": 2, "activation": "usual"}
         usual |= {"rotary_percent": 100, "norms": 2}
@@ -146,6 +152,46 @@ class _ConfigReader:
                     "profile the model and use --profile",
                 )
 
+    def _latent(self, heads: int) -> Options:
+        """Keys and values of low rank, as all DeepSeek models since the second say them."""
+        plain, rotated = (self._count(Key((f"qk_{part}_head_dim",), width)) for part, width in PARTS_OF_A_HEAD)
+        return {
+            "query_rank": self._count(Key(("q_lora_rank",), 0)) if "q_lora_rank" in self._said else 1536,
+            "key_rank": self._count(Key(("kv_lora_rank",), 512)),
+            "head": plain + rotated,
+            "rotated": rotated,
+            "value_head": self._count(Key(("v_head_dim",), 128)),
+            "kv_heads": heads,
+        }
+
+    def _routed(self, layers: int) -> Options:
+        """Which layers have experts, and the one that all tokens pass."""
+        facts, letters = self._facts, routed(self._path, self._said, self._facts, layers, self._count)
+        if "e" not in letters:
+            raise PipebenchError(
+                f"{self._path}: no layer has experts", "a model without them may be given with another model_type"
+            )
+        dense = {"dense_ffn": self._count(facts.dense_ffn)} if "d" in letters and facts.dense_ffn else {}
+        shared = {"shared_ffn": prod(map(self._count, facts.shared))} if facts.shared else {}
+        return {"routed": turns(letters) if "d" in letters else ""} | dense | shared
+
+    def _windowed(self, layers: int, sequence: int) -> Options:
+        """The window or the chunk that tokens see, where it is shorter than the sequence."""
+        if not self._said.get("use_sliding_window", True):
+            return {}
+        name = "chunk" if "attention_chunk_size" in self._said else "window"
+        size = self._said.get("attention_chunk_size" if name == "chunk" else "sliding_window")
+        if not isinstance(size, int) or isinstance(size, bool) or not 0 < size < sequence:
+            return {}
+        letters = windowed(self._path, self._said, self._facts, layers, self._count)
+        if letters is None:
+            self._notes.append(f"the sliding window of {size} tokens is not priced: attention sees all {sequence}")
+        if letters is None or "w" not in letters:
+            return {}
+        seen = f"the last {size} tokens" if name == "window" else f"those before them of {size} tokens"
+        self._notes.append(f"tokens of {letters.count('w')} of {layers} layers see {seen}")
+        return {name: size, "windowed": turns(letters) if "f" in letters else ""}
+
     def _sequence(self, sequence: int | None, longest: int) -> int:
         """Tokens a sample."""
         if sequence is None:
@@ -164,11 +210,6 @@ class _ConfigReader:
         return sequence
 
     def _say_what_is_not_priced(self, options: dict[str, Any]) -> None:
-        sequence, window = options["sequence"], self._said.get("sliding_window")
-        if isinstance(window, int) and window < sequence and self._said.get("use_sliding_window", True):
-            self._notes.append(
-                f"the sliding window of {window} tokens is not priced: attention sees all {sequence}"
-            )
         left_out = [text for key, text in NOT_PRICED.items() if self._said.get(key) not in (None, False, 0, 1)]
         left_out += ["ALiBi's distances"] if options.get("alibi") else []
         left_out += self._facts.not_priced
@@ -181,12 +222,17 @@ class _ConfigReader:
                 f"{'norm' if norms == 1 else 'norms'} a layer; under tensor parallelism two all-reduces are "
                 "priced each way, where a framework that adds the results first needs one"
             )
-        if options["rotary_percent"] != 100:
+        if options["rotary_percent"] != 100 and not options.get("key_rank"):
             self._notes.append(
                 f"{options['rotary_percent']} % of a head's features are rotated; the price is of rotating all"
             )
         if options["experts"] > 1:
             self._notes.append(self._experts(options["experts"], options["active"]))
+        ahead = self._said.get("num_nextn_predict_layers")
+        if isinstance(ahead, int) and ahead > 0:
+            self._notes.append(
+                "what predicts further tokens (num_nextn_predict_layers) is left out, as the library leaves it out"
+            )
 
     def _experts(self, experts: int, active: int) -> str:
         """How the experts of a layer are held and priced."""

@@ -1,9 +1,10 @@
 """Ranks that share out experts: what they exchange, and how long an all-to-all takes.
 
 Each rank sends the share (E - 1) / E of the copies of its tokens to the others (Lepikhin et al. 2021, GShard,
-section 3.2), and gets as much back: tokens spread evenly over the experts. No all-to-all was measured: inside a
-node the links are taken to reach the rate that they reach in an all-reduce, of which an all-to-all sends half;
-between nodes each rank has its share of the node's network cards, beside what stays inside.
+section 3.2), and gets as much back: tokens spread evenly over the experts. Inside a node an all-to-all has its
+measured curve where there is one; else the links are taken to reach the rate that they reach in an all-reduce, of
+which an all-to-all sends half. Between nodes none was measured: each rank has its share of the node's network
+cards, beside what stays inside.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,12 +28,12 @@ def all_to_all_s(
     size_bytes: float,
     ranks: int,
     links: Sequence[LinkLevel],
-    all_reduce_s: Callable[[float, int], float],
+    inside_s: Callable[[float, int], float],
     network_share: float = 1.0,
 ) -> float:
     """Seconds until each of so many consecutive devices has sent its part of `size_bytes` to each other one.
 
-    all_reduce_s(bytes, devices): inside a node. network_share: of a network's bandwidth that is reached.
+    inside_s(bytes, devices): of one inside a node. network_share: of a network's bandwidth that is reached.
     A device crosses each level with what goes to ranks of other groups of the level below, all levels at once; the
     latency of a level is taken once.
     """
@@ -40,9 +41,9 @@ def all_to_all_s(
         return 0.0
     crossed = [level for level in links if level.group < ranks]
     if not crossed or len(crossed) == len(links):
-        return all_reduce_s(size_bytes, ranks) / 2
+        return inside_s(size_bytes, ranks)
     inside = crossed[0].group
-    longest = all_reduce_s(size_bytes * inside / ranks, inside) / 2 if inside > 1 else 0.0
+    longest = inside_s(size_bytes * inside / ranks, inside) if inside > 1 else 0.0
     for below, level in zip(crossed, links[1:], strict=False):
         shared = level.shared_bandwidth_bytes_s
         rate = level.bandwidth_bytes_s if shared is None else min(level.bandwidth_bytes_s, shared / below.group)

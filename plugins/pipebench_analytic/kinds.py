@@ -128,6 +128,7 @@ KINDS: dict[str, Kind] = {
     # Of language models only what the backward reads is told here; `language` prices them.
     "position_embedding": Kind(),
     "token_norm": Kind(reads_inputs=True),
+    "further_layer": Kind(contraction=True, reads_inputs=True),
     "transformer_layer": Kind(contraction=True, reads_inputs=True),
     "vocab_embedding": Kind(reads_inputs=True),
     "vocab_head": Kind(contraction=True, reads_inputs=True),

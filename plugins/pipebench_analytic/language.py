@@ -8,20 +8,22 @@ embedding, norm and head are left as they are.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd
 
 from pipebench.costs.shapes.transformer import (
     EMBEDDING,
+    FURTHER,
     HEAD,
     LANGUAGE_KINDS,
     LAYER,
+    LAYERS,
     LOGIT_BYTES,
     NORM,
     LayerShape,
     layer_shape,
 )
-from pipebench.domain.graph import OperatorGraph
+from pipebench.domain.graph import Operator, OperatorGraph
 from pipebench.domain.profile import Alternative, OperatorCosts
 from pipebench.domain.recomputation import Repeated
 from pipebench_analytic.alternatives import alternative_id
@@ -87,7 +89,7 @@ def tensor_degrees(graph: OperatorGraph, largest: int) -> tuple[int, ...]:
     shapes = [layer_shape(operator) for operator in graph.operators if operator.kind == LAYER]
     common = 0
     for shape in shapes:
-        common = gcd(common, shape.heads, shape.kv_heads, shape.ffn, shape.sequence)
+        common = gcd(common, shape.heads, shape.kv_heads, shape.ffn, shape.shared_ffn, shape.sequence)
     degrees = []
     ways = 2
     while ways <= largest and common and common % ways == 0:
@@ -129,7 +131,7 @@ def language_costs(
             for again in recomputed
             if again == "full" or parts.core is not None
         ]
-    contracts = work.operator.kind in (LAYER, HEAD)
+    contracts = work.operator.kind in (*LAYERS, HEAD)
     return OperatorCosts(
         operator=work.operator.name,
         forward_s=tuple(map(significant, forward)),
@@ -148,11 +150,14 @@ def _exchanged_s(parts: Parts, roofline: Roofline, samples: int, ways: int, shar
     come by, and their gradients go back.
     """
 
+    def inside_s(size_bytes: float, devices: int) -> float:
+        return roofline.all_reduce_seconds(size_bytes, 1, devices) / 2
+
     def all_reduce_s(size_bytes: float, devices: int) -> float:
-        return roofline.all_reduce_seconds(size_bytes, 1, devices)
+        return 2 * inside_s(size_bytes, devices)
 
     experts, sequence = shared.experts, shared.sequence
-    tokens_s = 2 * all_to_all_s(parts.dispatched * samples, experts.ranks, experts.links, all_reduce_s)
+    tokens_s = 2 * all_to_all_s(parts.dispatched * samples, experts.ranks, experts.links, inside_s)
     if not parts.passed:
         return tokens_s, tokens_s
 
@@ -207,9 +212,10 @@ def _alternative(
 
 def _parts(work: OperatorWork, ways: int, shared: Shared) -> Parts:
     operator, size = work.operator, work.element_bytes
-    if operator.kind == LAYER:
+    if operator.kind in LAYERS:
         shape = layer_shape(operator, shared.sequence.ranks)
-        return _layer(shape, size, ways, shared.experts.ranks if shape.experts > 1 else 1)
+        parts = _layer(shape, size, ways, shared.experts.ranks if shape.experts > 1 else 1)
+        return _with_lookup(parts, operator, size, ways) if operator.kind == FURTHER else parts
     tokens, hidden = float(operator.dims["sequence"]), operator.dims["hidden"]
     stream = size * tokens * hidden / ways
     if operator.kind == HEAD:
@@ -227,6 +233,7 @@ def _parts(work: OperatorWork, ways: int, shared: Shared) -> Parts:
 def _head(work: OperatorWork, tokens: float, hidden: int, stream: float, ways: int) -> Parts:
     """The product and the loss, which goes over the fp32 logits twice forward and twice backward."""
     size, vocab = work.element_bytes, -(-work.operator.dims["vocab"] // ways)
+    times = work.operator.dims.get("predictions", 1)  # tokens that are predicted of each
     logits = LOGIT_BYTES * tokens * vocab
     product = Kernel(
         2 * tokens * hidden * vocab, size * tokens * (hidden + vocab), float(size * hidden * vocab), tokens
@@ -235,7 +242,8 @@ def _head(work: OperatorWork, tokens: float, hidden: int, stream: float, ways: i
     reduced = size * tokens * hidden / 2 if ways > 1 else 0.0
     bias = int(work.weight_bytes > size * hidden * work.operator.dims["vocab"])
     held = size * (hidden + bias) * vocab
-    return Parts((product, loss), (product, loss), (product,), reduced, held, stream + logits)
+    both = (product, loss) * times
+    return Parts(both, both, (product,) * times, times * reduced, held, times * (stream + logits))
 
 
 def _layer(shape: LayerShape, size: int, ways: int, ranks: int) -> Parts:
@@ -254,25 +262,32 @@ def _layer(shape: LayerShape, size: int, ways: int, ranks: int) -> Parts:
             moved, flops = size * product.rows * (product.inner + product.outer) / ways, product.flops / ways
             together = ranks if product.copies > 1 else 1
             held, rows = size * product.weights / together, product.rows * together / (product.copies * ways)
+        elif product.by_tokens:
+            moved, flops, rows = moved / ways, flops / ways, rows / ways
         products.append(Kernel(flops, moved, float(held), rows))
     routing: list[Kernel] = []
     copies = size * tokens * shape.active * shape.hidden / ways if ranks > 1 else 0.0
     if ranks > 1:
         routing = [Kernel(0.0, stream + copies)] * 2
         routing += [Kernel(0.0, 2 * copies)] * 2 if shape.experts > ranks else []
-    states = size * tokens * (2 * shape.queries + 2 * shape.keys) / ways
+    states = size * tokens * (shape.queries + shape.keys + shape.values + shape.context) / ways
     core = Kernel(shape.core_flops / ways, states, 0.0, tokens)
     core_gradient = Kernel(2.5 * core.flops, 2 * core.bytes, 0.0, tokens)
-    inner = size * tokens * shape.active * shape.ffn / ways
+    inner = size * tokens * (shape.active * shape.ffn + shape.shared_ffn) / ways
     residuals = [Kernel(0.0, 3 * stream)] * 2
-    passes = [Kernel(0.0, 2 * stream)] * shape.norms + [*residuals, Kernel(0.0, (shape.branches + 1) * inner)]
-    back = [Kernel(0.0, 5 * stream)] * shape.norms + [*residuals, Kernel(0.0, (2 * shape.branches + 1) * inner)]
+    passes = [Kernel(0.0, 2 * stream)] * shape.norm_count + [*residuals, Kernel(0.0, (shape.branches + 1) * inner)]
+    back = [Kernel(0.0, 5 * stream)] * shape.norm_count + [
+        *residuals,
+        Kernel(0.0, (2 * shape.branches + 1) * inner),
+    ]
+    passes += _besides(shape, size * tokens / ways, 2, 3)
+    back += _besides(shape, size * tokens / ways, 5, 3)
     saved = shape.saved_bytes(size, ways, dispatches=ranks > 1)
     return Parts(
         forward=(*products, core, *passes, *routing),
         inputs=(*products, core_gradient, *back, *routing),
         weights=products,
-        reduced=(1.0 if ranks > 1 else 2.0) * size * tokens * shape.hidden if ways > 1 else 0.0,
+        reduced=sum(shape.crossings(shared=ranks > 1)) * size * tokens if ways > 1 else 0.0,
         held=size * shape.weights(ways, ranks),
         experts=size * shape.expert_weights // ranks if ranks > 1 else 0,
         dispatched=copies,
@@ -280,5 +295,26 @@ def _layer(shape: LayerShape, size: int, ways: int, ranks: int) -> Parts:
         kept=min(saved, stream),
         core=core,
         core_gradient=core_gradient,
-        passed=2 * size * tokens * shape.keys / ways if shape.context_ranks > 1 else 0.0,
+        passed=size * tokens * (shape.keys + shape.values) / ways if shape.context_ranks > 1 else 0.0,
     )
+
+
+def _with_lookup(parts: Parts, operator: Operator, size: int, ways: int) -> Parts:
+    """A layer that looks up the next token's embedding, with its part of the table."""
+    hidden = operator.dims["hidden"]
+    rows = Kernel(0.0, 3 * size * operator.dims["sequence"] * hidden / ways)
+    return replace(
+        parts,
+        forward=(*parts.forward, rows),
+        weights=(*parts.weights, rows),
+        held=parts.held + -(-size * operator.dims["entries"] * hidden // ways),
+    )
+
+
+def _besides(shape: LayerShape, size: float, norm_passes: int, sum_passes: int) -> list[Kernel]:
+    """Norms between products of low rank with the keys that are joined, and the sum with an expert that all tokens
+    pass. size: bytes of a feature of all tokens.
+    """
+    latent = shape.latent
+    kernels = [Kernel(0.0, size * (norm_passes * latent.ranks + sum_passes * shape.keys))] if latent else []
+    return [*kernels, *([Kernel(0.0, sum_passes * size * shape.hidden)] if shape.shared_ffn else [])]

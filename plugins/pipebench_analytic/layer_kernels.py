@@ -9,10 +9,12 @@ sequence where the framework has sequence parallelism (Korthikanti et al. 2022, 
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from pipebench.costs.shapes.transformer import SPLIT_BY_INPUT, LayerShape, Product
+from pipebench.costs.shapes.products import SPLIT_BY_INPUT, Product
+from pipebench.costs.shapes.transformer import LayerShape
 from pipebench.domain.framework import Attention, Framework
 from pipebench_analytic.context import backward_waits_s, forward_waits_s
 from pipebench_analytic.elementwise import ELEMENTWISE, Activations, ElementwiseKernels
+from pipebench_analytic.part_kernels import LatentKernels, SharedKernels
 from pipebench_analytic.speeds import Speeds
 
 FLASH_BACKWARD = {2: 3.0, 3: 2.5}
@@ -160,25 +162,36 @@ class LayerKernels:
     def passes(self) -> OperatorPasses:
         """Norms and two residuals around attention and the feed-forward part."""
         between, layer = self._between, self._activations
-        crossing = float(self.element_bytes * self._tokens * self.shape.hidden)
         # Where ranks share out experts each works on its own part of the sequence: attention alone is split.
-        reduces = [crossing] * (1 if self._shared else 2) if self.ways > 1 else []
+        each_token = self.shape.crossings(shared=self._shared) if self.ways > 1 else ()
+        reduces = [float(self.element_bytes * self._tokens * width) for width in each_token]
         exchanges = self._exchanges()
         forward, core = self._products("forward"), self._core_forward()
         back = [
-            *between.norm_backward(layer.hidden, layer.rms) * self.shape.norms,
+            *between.norm_backward(layer.hidden, layer.rms) * self.shape.norm_count,
             *(each for elements in self._normed_heads for each in between.norm_backward(elements, layer.rms)),
             *between.residual_backward(layer) * 2,
             *between.activation_backward(layer),
             *self._bias_gradients(),
             *between.sums(layer),
+            *self._latent.backward(),
+            *self._beside.backward(),
         ]
-        norms = [*between.norm(layer.hidden, layer.rms) * self.shape.norms, *self._head_norms]
+        norms = [*between.norm(layer.hidden, layer.rms) * self.shape.norm_count, *self._head_norms]
         residuals = between.residual(layer) * 2
         again = Pass(core) if self.attention == "selective" else Pass()
         return OperatorPasses(
             Pass(
-                [*norms, *forward, *core, *residuals, *between.activation(layer), *self._routing(forward=True)],
+                [
+                    *norms,
+                    *forward,
+                    *core,
+                    *residuals,
+                    *between.activation(layer),
+                    *self._routing(forward=True),
+                    *self._latent.forward(),
+                    *self._beside.forward(),
+                ],
                 reduces,
                 exchanges=[*exchanges, *self._waits(forward=True)],
             ),
@@ -205,12 +218,14 @@ class LayerKernels:
         crossing = float(self.element_bytes * self._tokens * self.shape.hidden)
         return Pass(
             [
-                *between.norm(layer.hidden, layer.rms) * self.shape.norms,
+                *between.norm(layer.hidden, layer.rms) * self.shape.norm_count,
                 *self._head_norms,
                 *between.rotations(layer),
                 *products,
                 *between.residual(layer),
                 *between.activation(layer),
+                *self._latent.forward(),
+                *self._beside.forward(),
             ],
             [crossing] if self.ways > 1 else [],
         )
@@ -225,8 +240,8 @@ class LayerKernels:
         if ranks == 1:
             return []
         assert self.framework.context is not None
-        width = layer.queries if layer.repeats_keys else layer.keys
-        part = 2 * self.element_bytes * width
+        values = self._tokens * self.shape.values / self.ways
+        part = self.element_bytes * (2 * layer.queries if layer.repeats_keys else layer.keys + values)
         (step_s, *_) = self._fused(1.0 if forward else FLASH_BACKWARD[self.framework.flash_generation])
         waits_s = forward_waits_s if forward else backward_waits_s
         return waits_s(
@@ -250,6 +265,25 @@ class LayerKernels:
     @cached_property
     def _queries(self) -> float:
         return self.element_bytes * self._tokens * self.shape.queries / self.ways
+
+    @cached_property
+    def _context(self) -> float:
+        return self.element_bytes * self._tokens * self.shape.context / self.ways
+
+    def _moved(self, passes: float, elements: float) -> float:
+        """A kernel that reads and writes so many elements so often."""
+        return self.speeds.stream_s(passes * self.element_bytes * elements)
+
+    @cached_property
+    def _latent(self) -> LatentKernels:
+        tokens = self._whole / (self.element_bytes * self.shape.hidden)
+        return LatentKernels(self.shape, self._between, self._moved, tokens, self._activations.keys)
+
+    @cached_property
+    def _beside(self) -> SharedKernels:
+        """The expert that all tokens pass."""
+        inner = self._tokens * self.shape.shared_ffn / self.ways
+        return SharedKernels(self.shape, self._between, self._moved, self._activations, inner)
 
     @cached_property
     def _normed_heads(self) -> tuple[float, ...]:
@@ -281,6 +315,8 @@ class LayerKernels:
             share, copies = 1, max(1, each.copies // self.ranks)
             ranks = self.ranks if each.copies > 1 else 1
             rows = max(1, round(self.samples * each.rows * ranks / (each.copies * self.ways)))
+        elif each.by_tokens and self.framework.sequence_parallel:
+            rows = max(1, round(self.samples * each.rows / self.ways))
         by_input = each.name in SPLIT_BY_INPUT
         inner = each.inner // share if by_input else each.inner
         outer = each.outer if by_input else each.outer // share
@@ -313,7 +349,7 @@ class LayerKernels:
             return [*rotations, *self._fused()]
         size = self.element_bytes
         drop = [stream((2 * size + 1) * self._scores)] if shape.dropout else []
-        context = stream(2 * self._queries)
+        context = stream(2 * self._context)
         return [*rotations, context, self._batched(), *self._softmax(2 * size), *drop, self._batched()]
 
     def _core_backward(self) -> list[float]:
@@ -322,7 +358,7 @@ class LayerKernels:
         if self.attention == "flash":
             return [*rotations, *self._fused(FLASH_BACKWARD[self.framework.flash_generation])]
         drop = [stream((2 * size + 1) * self._scores)] if shape.dropout else []
-        context = stream(2 * self._queries)
+        context = stream(2 * self._context)
         return [*rotations, context, *[self._batched()] * 4, *self._softmax(3 * size), *drop]
 
     def _fused(self, factor: float = 1.0) -> list[float]:
@@ -331,16 +367,23 @@ class LayerKernels:
         """
         shape, ways, ranks = self.shape, self.ways, self.shape.context_ranks
         whole_s = self.speeds.attention_s(
-            self.samples, shape.whole_sequence, shape.heads / ways, shape.kv_heads / ways, shape.head, shape.causal
+            self.samples,
+            shape.whole_sequence,
+            shape.heads / ways,
+            shape.kv_heads / ways,
+            shape.core_head,
+            shape.causal,
+            shape.window,
+            shape.chunk,
         )
         return [factor * whole_s / ranks**2] * ranks
 
     def _batched(self) -> float:
         """One product of each head: scores are written or read once."""
         shape = self.shape
-        padded = -(-shape.head // HEAD_TILE) * HEAD_TILE
+        padded = -(-shape.core_head // HEAD_TILE) * HEAD_TILE
         return self.speeds.batched_product_s(
-            2 * self._scores * padded, self.element_bytes * self._scores + 2 * self._queries
+            2 * self._scores * padded, self.element_bytes * self._scores + (self._queries + self._context)
         )
 
     def _softmax(self, bytes_each: float) -> list[float]:

@@ -3,6 +3,7 @@
 import math
 from typing import Literal
 
+from pipebench.domain.profile import NarrowPrecision
 from pipebench.domain.value import Value, require
 from pipebench.hooks import hookimpl
 from pipebench.hooks.descriptors import Profiler
@@ -21,8 +22,8 @@ class AnalyticOptions(Value, frozen=True, kw_only=True):
     - recompute: offer to recompute operators that save much more than their inputs.
     - attention: `flash`, `unfused` or `selective` (unfused, its core run again in the backward); empty: as the
       framework has it. It counts with `--framework`.
-    - products: `fp8` computes the products of layers in 8 bits, weights stay as they are; it needs a device with
-      measured kernels of that precision, and counts with `--framework`.
+    - products: `fp8` computes the products of layers in 8 bits, `fp4` in 4 (NVFP4), weights stay as they are; it
+      needs a device with measured kernels of that precision, and counts with `--framework`.
     - sequence_parallel: `on` splits what lies between the products over the tensor-parallel ranks, `off` does not;
       empty: as the framework does. It counts with `--framework`.
     - tensor_overlap: `on` runs products in parts beside the collectives of tensor parallelism that they wait for
@@ -42,7 +43,7 @@ class AnalyticOptions(Value, frozen=True, kw_only=True):
     max_tensor_parallel: int = 8
     recompute: bool = True
     attention: Literal["", "flash", "unfused", "selective"] = ""
-    products: Literal["", "fp8"] = ""
+    products: Literal["", NarrowPrecision] = ""
     sequence_parallel: Literal["", "on", "off"] = ""
     tensor_overlap: Literal["", "on", "off"] = ""
     kernels: str = ""

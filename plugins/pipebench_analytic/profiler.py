@@ -14,6 +14,7 @@ from pipebench.domain.errors import PipebenchError
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.profile import (
     ELEMENT_BYTES,
+    NARROW_BYTES,
     Alternative,
     DeviceCosts,
     OperatorCosts,
@@ -57,8 +58,6 @@ MODELLED_CONTEXT = (
     "what ranks that share out sequences exchange is modelled, not measured: keys and values go from rank to rank "
     "at the rate of the links, beside the steps of attention's core"
 )
-NARROW_BYTES = 1
-"""Of an element in fp8."""
 FORMULAS = "1"
 """Version of the profiler's formulas: a profile made with another one is not comparable."""
 
@@ -142,7 +141,7 @@ def _training_costs(device: DeviceType, request: ProfileRequest, options: Analyt
         options.attention or framework.attention,
         ELEMENT_BYTES[request.precision],
         request.micro_batches,
-        NARROW_BYTES if options.products else None,
+        NARROW_BYTES[options.products] if options.products else None,
         request.expert_parallel,
         request.context_parallel,
     )
@@ -297,6 +296,8 @@ def _provenance(
         ),
         calibration=fitted,
         kernels="; ".join(elsewhere) if elsewhere else UNSET,
+        products=options.products or UNSET,
+        attention=(options.attention or request.framework.attention) if language and request.framework else UNSET,
     )
 
 

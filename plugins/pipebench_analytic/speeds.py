@@ -12,10 +12,11 @@ from typing import Literal, cast, get_args
 from msgspec.structs import replace
 
 from pipebench.costs.formula import Formula
+from pipebench.costs.shapes.attention import seen_pairs
 from pipebench.domain.cluster import DeviceType, LinkLevel
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.framework import Framework
-from pipebench.domain.profile import ELEMENT_BYTES, Precision
+from pipebench.domain.profile import ELEMENT_BYTES, NarrowPrecision, Precision
 from pipebench.domain.tuning import USUAL_REACH, Reach
 from pipebench_analytic.context import hop_s
 from pipebench_analytic.exchange import all_to_all_s
@@ -57,7 +58,7 @@ class Speeds:
         precision: Precision,
         framework: Framework,
         links: Sequence[LinkLevel] = (),
-        layer_products: Literal["", "fp8"] = "",
+        layer_products: Literal["", NarrowPrecision] = "",
         reach: Reach = USUAL_REACH,
         own: KernelSpeeds | None = None,
     ) -> None:
@@ -81,7 +82,11 @@ class Speeds:
         self._products = tables.products(cast(KernelPrecision, precision)) if known else None
         self._narrow = tables.products(layer_products) if layer_products else None
         if layer_products and self._narrow is None:
-            raise PipebenchError(f"device type {device.name!r} has no measured products in {layer_products}")
+            has = ", ".join(sorted(tables.gemm)) or "none"
+            raise PipebenchError(
+                f"device type {device.name!r} has no measured products in {layer_products}",
+                f"it has those in {has}: leave products= out, or name another device",
+            )
         self._attention = tables.fused_attention() if precision in ("fp16", "bf16") else None
         second = framework.flash_generation == 2 and device.name.startswith(HOPPER)
         self._attention_flops = FLASH_2_SHARE * self._peak if second else math.inf
@@ -109,7 +114,7 @@ class Speeds:
         )
 
     def _narrow_product_s(self, m: int, n: int, k: int) -> float:
-        """The same in 8 bits, with the conversion of one factor."""
+        """The same in fewer bits, with the conversion of one factor."""
         assert self._narrow is not None
         return self._reach.product_factor * _measured_product_s(self._narrow, m, n, k)
 
@@ -118,12 +123,29 @@ class Speeds:
         return max(flops / (self._reach.batched_share * self._peak), self.stream_s(size_bytes))
 
     def attention_s(
-        self, samples: int, sequence: int, heads: float, kv_heads: float, head: int, causal: bool
+        self,
+        samples: int,
+        sequence: int,
+        heads: float,
+        kv_heads: float,
+        head: float,
+        causal: bool,
+        window: int = 0,
+        chunk: int = 0,
     ) -> float:
-        """The forward of fused attention. The measured kernels are of the newest generation on the device."""
-        flops = 4.0 * samples * heads * sequence**2 * head / (2 if causal else 1)
+        """The forward of fused attention. The measured kernels are of the newest generation on the device.
+
+        head: width of a head, of keys and of values in the mean. window: of the last keys that a query sees, 0:
+        all. chunk: of parts of the sequence that do not see each other, 0: one.
+        """
+        if chunk and chunk < sequence:
+            whole, rest = divmod(sequence, chunk)
+            parts = [(samples * whole, chunk), *([(samples, rest)] if rest else [])]
+            return sum(self.attention_s(each, tokens, heads, kv_heads, head, causal) for each, tokens in parts)
+        pairs = seen_pairs(sequence, window) if causal else sequence**2
+        flops = 4.0 * samples * heads * pairs * head
         if self._attention is not None and causal:
-            known = self._attention.seconds(samples, sequence, heads, kv_heads, head)
+            known = self._attention.seconds(samples, sequence, heads, kv_heads, head, window=window or None)
             return max(float(known), flops / self._attention_flops)
         moved = self._element_bytes * samples * sequence * head * (2 * heads + 2 * kv_heads)
         return max(flops / min(0.5 * self._peak, self._attention_flops), self.stream_s(moved)) + PRODUCT_S
@@ -144,7 +166,12 @@ class Speeds:
 
     def all_to_all_s(self, size_bytes: float, ranks: int) -> float:
         """What ranks that share out experts wait for while they exchange tokens."""
-        return all_to_all_s(size_bytes, ranks, self._links, self.all_reduce_s, NETWORK_SHARE)
+        return all_to_all_s(size_bytes, ranks, self._links, self._all_to_all_inside_s, NETWORK_SHARE)
+
+    def _all_to_all_inside_s(self, size_bytes: float, ranks: int) -> float:
+        """In one node, by its measured curve where there is one."""
+        known = self._curves.seconds("all_to_all", ranks, size_bytes) if self._curves else None
+        return self.all_reduce_s(size_bytes, ranks) / 2 if known is None else float(known)
 
     def hop_s(self, size_bytes: float, ranks: int, ways: int) -> float:
         """What one of so many ranks that share out a sequence takes to send something to the next one. ways: of

@@ -4,12 +4,14 @@ Each is some kernels (`layer_kernels`): plain, split over devices, and with a pa
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from pipebench.costs.shapes.transformer import (
     EMBEDDING,
+    FURTHER,
     HEAD,
-    LAYER,
+    LAYERS,
     NORM,
     OVERLAPPED,
     SEQUENCE_SPLIT,
@@ -52,7 +54,7 @@ class TrainingCosts:
         attention: Attention,
         element_bytes: int,
         sizes: Sequence[int],
-        narrow_bytes: int | None = None,
+        narrow_bytes: float | None = None,
         ranks: int = 1,
         context: int = 1,
     ) -> None:
@@ -80,7 +82,7 @@ class TrainingCosts:
         """
         plain = self._seconds(operator, weight_bytes, 1, "none")
         kinds: tuple[Repeated, ...] = ("none", "full", "selective") if selective else ("none", "full")
-        if operator.kind != LAYER or (self._shares(operator) and self._framework.selective == "products"):
+        if operator.kind not in LAYERS or (self._shares(operator) and self._framework.selective == "products"):
             kinds = kinds[:2]
         key = (_likeness(operator, weight_bytes), *degrees, *kinds)
         if key not in self._offered:
@@ -96,7 +98,7 @@ class TrainingCosts:
             backward_s=plain.backward,
             weight_gradient_s=_where_any(plain.weights),
             saved_bytes_per_sample=significant(self._saved_bytes(operator, weight_bytes, 1)),
-            workspace_bytes=workspace_bytes if operator.kind in (LAYER, HEAD) else 0,
+            workspace_bytes=workspace_bytes if operator.kind in (*LAYERS, HEAD) else 0,
             alternatives=self._offered[key],
         )
 
@@ -125,7 +127,7 @@ class TrainingCosts:
 
     def _shares(self, operator: Operator) -> bool:
         """Whether ranks share out the experts of an operator."""
-        return self._ranks > 1 and operator.kind == LAYER and layer_shape(operator).experts > 1
+        return self._ranks > 1 and operator.kind in LAYERS and layer_shape(operator).experts > 1
 
     def _expert_bytes(self, operator: Operator) -> int:
         """Of the experts of an operator that a rank holds where ranks share them out."""
@@ -148,7 +150,7 @@ class TrainingCosts:
         """The fields of _Seconds at one size."""
         passes, speeds = self._passes(operator, weight_bytes, samples, ways), self._speeds
         forward, repeated = passes.forward, Pass()
-        if again == "full" and operator.kind == LAYER:
+        if again == "full" and operator.kind in LAYERS:
             forward += Pass(host_s=self._framework.checkpoint_s)
             repeated = passes.forward + Pass(host_s=self._framework.rerun_s)
         if again == "selective" and self._attention != "selective":
@@ -170,7 +172,7 @@ class TrainingCosts:
         return one + Pass(host_s=more * len(one.kernels))
 
     def _passes(self, operator: Operator, weight_bytes: int, samples: int, ways: int) -> OperatorPasses:
-        if operator.kind == LAYER:
+        if operator.kind in LAYERS:
             made = LayerKernels(
                 layer_shape(operator, self._context),
                 samples,
@@ -181,8 +183,32 @@ class TrainingCosts:
                 self._element_bytes,
                 self._ranks,
             )
-            return made.passes()
+            passes = made.passes()
+            return self._looked_up(operator, samples, ways, passes) if operator.kind == FURTHER else passes
         return self._edge(operator, weight_bytes, samples, ways)
+
+    def _looked_up(self, operator: Operator, samples: int, ways: int, passes: OperatorPasses) -> OperatorPasses:
+        """With the lookup of the tokens that a further layer joins. The layer's own reductions count it."""
+        whole = float(self._element_bytes * samples * operator.dims["sequence"] * operator.dims["hidden"])
+        whole /= ways if self._framework.sequence_parallel else 1
+        lookup, dense = self._lookup(whole, self._table_bytes(operator, ways))
+        return replace(passes, forward=passes.forward + lookup, weights=passes.weights + dense)
+
+    def _lookup(self, whole: float, held: int) -> tuple[Pass, Pass]:
+        """Rows are read and written; the gradient of a table is as large as the table: it is cleared, filled and
+        added to the last ones.
+        """
+        stream = self._speeds.stream_s
+        return (
+            Pass([stream(2 * whole), stream(2 * whole)]),
+            Pass([stream(held), stream(3 * whole), stream(3 * held)]),
+        )
+
+    def _table_bytes(self, operator: Operator, ways: int) -> int:
+        """Of the embedding's table that a further layer reads as well."""
+        if operator.kind != FURTHER:
+            return 0
+        return -(-self._element_bytes * operator.dims["entries"] * operator.dims["hidden"] // ways)
 
     def _edge(self, operator: Operator, weight_bytes: int, samples: int, ways: int) -> OperatorPasses:
         """Embedding, positions, last norm and head."""
@@ -196,12 +222,12 @@ class TrainingCosts:
             product_s = self._speeds.product_s
             loss_s = stream(self._framework.loss_bytes * tokens * vocab / 2)
             forward_loss, backward_loss = ([loss_s / count] * count for count in LOSS_KERNELS)
+            accumulated_s = stream(self._framework.accumulate_bytes * vocab * hidden)
+            times = operator.dims.get("predictions", 1)  # tokens that are predicted of each
             return OperatorPasses(
-                Pass([product_s(tokens, vocab, hidden), *forward_loss], reduces),
-                Pass([*backward_loss, product_s(tokens, hidden, vocab)], reduces),
-                Pass(
-                    [product_s(vocab, hidden, tokens), stream(self._framework.accumulate_bytes * vocab * hidden)]
-                ),
+                Pass([product_s(tokens, vocab, hidden), *forward_loss] * times, reduces * times),
+                Pass([*backward_loss, product_s(tokens, hidden, vocab)] * times, reduces * times),
+                Pass([product_s(vocab, hidden, tokens), accumulated_s] * times),
             )
         if operator.kind == NORM:
             matrix = weight_bytes / size > 2 * hidden
@@ -214,26 +240,26 @@ class TrainingCosts:
                 Pass(product),
             )
         held = self._held_bytes(operator, weight_bytes, ways)
-        # The gradient of a table is as large as the table: it is cleared, filled and added to the last ones.
-        dense = Pass([stream(held), stream(3 * whole), stream(3 * held)])
-        lookup = Pass([stream(2 * whole), stream(2 * whole)], reduces if operator.kind == EMBEDDING else [])
-        return OperatorPasses(lookup, Pass(), dense)
+        lookup, dense = self._lookup(whole, held)
+        return OperatorPasses(lookup + Pass([], reduces if operator.kind == EMBEDDING else []), Pass(), dense)
 
     def _held_bytes(self, operator: Operator, weight_bytes: int, ways: int) -> int:
-        if operator.kind == LAYER:
+        if operator.kind in LAYERS:
             ranks = self._ranks if self._shares(operator) else 1
-            return self._element_bytes * layer_shape(operator).weights(ways, ranks)
+            own = self._element_bytes * layer_shape(operator).weights(ways, ranks)
+            return own + self._table_bytes(operator, ways)
         return -(-weight_bytes // ways) if operator.kind in (EMBEDDING, HEAD) else weight_bytes
 
     def _saved_bytes(self, operator: Operator, weight_bytes: int, ways: int) -> float:
         """What the forward keeps for the backward of one sample."""
         size = self._element_bytes
-        if operator.kind == LAYER:
+        if operator.kind in LAYERS:
             return self._layer_bytes(operator, ways, scores=self._attention == "unfused")
         tokens, hidden = operator.dims["sequence"], operator.dims["hidden"]
         whole = float(size * tokens * hidden) / (ways if self._framework.sequence_parallel else 1)
         if operator.kind == HEAD:
-            return self._head_bytes(tokens, hidden, operator.dims["vocab"], ways)
+            times = operator.dims.get("predictions", 1)
+            return times * self._head_bytes(tokens, hidden, operator.dims["vocab"], ways)
         if operator.kind != NORM:
             return 0.0
         wide = self._framework.elementwise == "eager" and _scales_only(operator, weight_bytes, size)
@@ -264,7 +290,7 @@ class TrainingCosts:
     def _kept_bytes(self, operator: Operator, weight_bytes: int, ways: int, again: Repeated) -> float:
         """The same where the forward runs again: a layer's input, or what selective checkpointing keeps."""
         saved = self._saved_bytes(operator, weight_bytes, ways)
-        if operator.kind != LAYER or again == "none":
+        if operator.kind not in LAYERS or again == "none":
             return saved
         shape, split = layer_shape(operator), self._framework.sequence_parallel
         if again == "selective" and self._framework.selective == "core":

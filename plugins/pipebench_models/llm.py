@@ -3,19 +3,33 @@
 Names of modules (`path`) are those of the Hugging Face implementation. Layers count from 0.
 """
 
+from dataclasses import replace
 from typing import cast
 
-from pipebench.costs.shapes.transformer import EMBEDDING, HEAD, LAYER, NORM, POSITIONS, VARIATIONS, LayerShape
+from pipebench.costs.shapes.attention import Latent, latent_attributes
+from pipebench.costs.shapes.transformer import (
+    EMBEDDING,
+    FURTHER,
+    HEAD,
+    LAYER,
+    NORM,
+    POSITIONS,
+    VARIATIONS,
+    WIDTHS,
+    LayerShape,
+)
 from pipebench.domain.graph import Operator, OperatorGraph, Parameter, Tensor
 from pipebench.hooks.context import Context
 from pipebench_models.graph_builder import ELEMENT_BYTES
-from pipebench_models.llm_options import LLMOptions
+from pipebench_models.llm_options import LLMOptions, take_turns
 
 ID_BYTES = 8
 
 
 def build_llm(context: Context) -> OperatorGraph:
     """embedding, positions (where they are learned), layers.0 …, norm, head; the loss runs inside the head.
+
+    Layers that predict further tokens stand before the norm: mtp.0 …, each with the table of the embedding.
 
     bert's `norm` is the dense layer, activation and norm before its masked-language-model head.
     """
@@ -33,20 +47,26 @@ def build_llm(context: Context) -> OperatorGraph:
         rows = (options.positions or options.sequence) + (options.token_types if bert else 0)
         held = rows * hidden + (norm_weights if bert else 0)
         chain.add("positions", POSITIONS, {"rows": rows}, {"positions.table": held}, positions[0])
-    shape = layer_of(options)
-    dims = {"heads": shape.heads, "kv_heads": shape.kv_heads, "head": shape.head, "ffn": shape.ffn}
-    attributes = _attributes(shape, options)
-    for layer in range(options.layers):
+    for layer, shape in enumerate(layers_of(options)):
+        dims = _dims(shape)
+        attributes = _attributes(shape, options)
         weights = {f"layers.{layer}.weights": shape.weights()}
         chain.add(f"layers.{layer}", LAYER, dims, weights, f"{layers}{layer}", attributes, layer)
+    for further in range(options.mtp):
+        chain.add_further(further, f"{layers}{options.layers + further}")
     held = norm_weights + (hidden * (hidden + 1) if bert else 0)
     centred = {"centred": 1} if shape.centred else {}
     chain.add("norm", NORM, {}, {"norm.weights": held} if held else {}, norm, centred)
     own = {table if options.tied else "head.weights": options.vocab * hidden}
     if options.head_bias:
         own["head.bias"] = options.vocab
-    chain.add("head", HEAD, {"vocab": options.vocab}, own, head)
+    predictions = {"predictions": 1 + options.mtp} if options.mtp else {}
+    chain.add("head", HEAD, {"vocab": options.vocab} | predictions, own, head)
     return chain.graph()
+
+
+def _dims(shape: LayerShape) -> dict[str, int]:
+    return {"heads": shape.heads, "kv_heads": shape.kv_heads, "head": shape.head, "ffn": shape.ffn}
 
 
 def _attributes(shape: LayerShape, options: LLMOptions) -> dict[str, int]:
@@ -54,6 +74,8 @@ def _attributes(shape: LayerShape, options: LLMOptions) -> dict[str, int]:
     named = ("branches", "experts", "active", "bias", "dropout", "causal", "vectors")
     attributes = {name: int(getattr(shape, name)) for name in named}
     attributes |= {name: 1 for name in VARIATIONS if getattr(shape, name)}
+    attributes |= {name: getattr(shape, name) for name in WIDTHS if getattr(shape, name)}
+    attributes |= latent_attributes(shape.latent)
     if shape.norms != 2:
         attributes["norms"] = shape.norms
     if options.activation not in ("usual", "silu" if shape.branches == 2 else "gelu"):
@@ -63,19 +85,34 @@ def _attributes(shape: LayerShape, options: LLMOptions) -> dict[str, int]:
     return attributes | ({"alibi": 1} if options.alibi else {})
 
 
-def layer_of(options: LLMOptions) -> LayerShape:
-    """The shape of each layer."""
-    facts = options.facts
+def layers_of(options: LLMOptions) -> list[LayerShape]:
+    """The shape of each layer, those that are alike made once."""
+    windowed = take_turns(options.windowed or "w", options.layers)
+    routed = take_turns(options.routed or "e", options.layers)
+    each = list(zip(windowed, routed, strict=True))
+    made = {turn: _layer(options, windowed=turn[0] == "w", routed=turn[1] == "e") for turn in set(each)}
+    return [made[turn] for turn in each]
+
+
+def _layer(options: LLMOptions, *, windowed: bool, routed: bool) -> LayerShape:
+    """windowed: whether its tokens see a part of those before them. routed: whether it has the experts."""
+    facts, head = options.facts, options.head or options.hidden // options.heads
+    latent = Latent(
+        query_rank=options.query_rank,
+        key_rank=options.key_rank,
+        rotated=options.rotated,
+        value=options.value_head or head,
+    )
     return LayerShape(
         sequence=options.sequence,
         hidden=options.hidden,
         heads=options.heads,
         kv_heads=options.kv_heads or options.heads,
-        head=options.head or options.hidden // options.heads,
-        ffn=options.ffn,
+        head=head,
+        ffn=options.ffn if routed else options.dense_ffn or options.ffn,
         branches=2 if facts.gated else 1,
-        experts=options.experts,
-        active=options.active,
+        experts=options.experts if routed else 1,
+        active=options.active if routed else 1,
         bias=facts.biases,
         dropout=options.dropout,
         causal=facts.causal,
@@ -88,6 +125,13 @@ def layer_of(options: LLMOptions) -> LayerShape:
         wide_head_norm=options.wide_head_norm,
         norms=options.norms,
         parallel=options.parallel,
+        window=options.window if windowed else 0,
+        chunk=options.chunk if windowed else 0,
+        sinks=options.sinks,
+        latent=latent if options.key_rank else None,
+        router_bias=options.router_bias and routed,
+        shared_ffn=options.shared_ffn if routed else 0,
+        shared_gate=options.shared_gate and routed,
     )
 
 
@@ -95,7 +139,7 @@ class _Chain:
     """Operators that each read what the one before made: (sequence, hidden) activations."""
 
     def __init__(self, name: str, options: LLMOptions) -> None:
-        self._name = name
+        self._name, self._options = name, options
         self._dims = {"sequence": options.sequence, "hidden": options.hidden}
         self._size = float(ELEMENT_BYTES * options.sequence * options.hidden)
         ids = float(ID_BYTES * options.sequence)
@@ -112,8 +156,9 @@ class _Chain:
         path: str,
         attributes: dict[str, int] | None = None,
         layer: int | None = None,
+        streams: int = 1,
     ) -> None:
-        """weights: elements of each parameter."""
+        """weights: elements of each parameter. streams: of (sequence, hidden) activations that it makes."""
         for parameter, elements in weights.items():
             self._parameters[parameter] = Parameter(name=parameter, bytes=ELEMENT_BYTES * elements)
         read = self._tensors[-1].name
@@ -134,10 +179,20 @@ class _Chain:
                 Tensor(
                     name=f"{name}.out",
                     producer=name,
-                    forward_bytes_per_sample=self._size,
-                    gradient_bytes_per_sample=self._size,
+                    forward_bytes_per_sample=streams * self._size,
+                    gradient_bytes_per_sample=streams * self._size,
                 )
             )
+
+    def add_further(self, number: int, path: str) -> None:
+        """A layer like the last one that predicts a further token; it passes on what that one made besides."""
+        options = self._options
+        last = layers_of(options)[-1]
+        shape = replace(last, further=True)
+        dims = _dims(shape) | {"entries": options.vocab}
+        name = f"mtp.{number}"
+        weights = {f"{name}.weights": shape.weights(), "embedding.table": options.vocab * options.hidden}
+        self.add(name, FURTHER, dims, weights, path, _attributes(shape, options), streams=2 + number)
 
     def graph(self) -> OperatorGraph:
         """All that was added."""

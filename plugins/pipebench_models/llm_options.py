@@ -1,5 +1,6 @@
 """Options of the model `llm`, and what is true of all models of an architecture."""
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -98,6 +99,15 @@ ARCHITECTURES: dict[Architecture, ArchitectureFacts] = {
 """Modules are named as in the Hugging Face implementation (of internlm2 as in its own)."""
 
 
+_TURN = re.compile(r"([a-z])(\d{0,4})")
+
+
+def take_turns(text: str, layers: int) -> str:
+    """A letter for each layer. text: letters, a number behind one repeats it; over again until all have theirs."""
+    each = "".join(letter * int(count or 1) for letter, count in _TURN.findall(text))
+    return (each * -(-layers // max(1, len(each))))[:layers]
+
+
 class LLMOptions(Value, frozen=True, kw_only=True):
     """architecture: how a layer is built. layers, hidden, heads, ffn: as in the config. kv_heads: key and value
     heads (0: as many as heads). head: width of a head (0: hidden / heads). vocab: entries of the table.
@@ -110,7 +120,16 @@ class LLMOptions(Value, frozen=True, kw_only=True):
     4 where results of attention and feed-forward part are normed too (Gemma 2), 1 where both parts read one.
     parallel: both parts read the layer's input (GPT-NeoX). activation: of the feed-forward part; usual: silu where
     that is gated, else gelu. rotary_percent: of a head's features, how many are rotated. alibi: a distance is
-    added to attention's scores. The last three take no time and are for frameworks.
+    added to attention's scores. These three take no time and are for frameworks. window: how many of the last
+    tokens a token sees, itself among them (0: all). chunk: tokens of a part of the sequence whose tokens do not
+    see another part (0: one part). windowed: which layers have that: w does, f sees all before it, a number
+    repeats the letter, and layers take turns (w5f; empty: all have). sinks: attention's softmax has one more score
+    for each head. router_bias: the router has biases. routed: which layers have experts: e has, d has one
+    feed-forward part, dense_ffn wide (0: as ffn), as in d3e58; empty: all have. shared_ffn: width of an expert
+    that all tokens pass besides (0: none). shared_gate: it is scaled by a product of its own. key_rank: keys and
+    values are made of so many features (0: of all), as in DeepSeek-V2, and with query_rank queries; rotated: of a
+    head's `head` features those that are rotated, which keys share; value_head: width of a value (0: as head).
+    mtp: further tokens that are predicted, by a layer each, as in DeepSeek-V3, with the model's head and table.
     """
 
     architecture: Architecture = "llama"
@@ -140,6 +159,20 @@ class LLMOptions(Value, frozen=True, kw_only=True):
     activation: Activation = "usual"
     rotary_percent: int = 100
     alibi: bool = False
+    window: int = 0
+    chunk: int = 0
+    windowed: str = ""
+    sinks: bool = False
+    router_bias: bool = False
+    routed: str = ""
+    dense_ffn: int = 0
+    shared_ffn: int = 0
+    shared_gate: bool = False
+    query_rank: int = 0
+    key_rank: int = 0
+    rotated: int = 0
+    value_head: int = 0
+    mtp: int = 0
 
     @property
     def facts(self) -> ArchitectureFacts:
@@ -148,7 +181,8 @@ class LLMOptions(Value, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         require_positive(self, "layers", "hidden", "heads", "ffn", "vocab", "sequence", "experts", "active")
-        for name in ("kv_heads", "head", "positions", "token_types"):
+        unsigned = ("kv_heads", "head", "positions", "token_types", "window", "chunk", "dense_ffn", "shared_ffn")
+        for name in (*unsigned, "query_rank", "key_rank", "rotated", "value_head", "mtp"):
             require(getattr(self, name) >= 0, f"{name} is {getattr(self, name)}, it must not be negative")
         require(
             self.head > 0 or self.hidden % self.heads == 0,
@@ -188,3 +222,48 @@ class LLMOptions(Value, frozen=True, kw_only=True):
             self.positions == 0 or self.sequence <= self.positions,
             f"sequence={self.sequence} is longer than the {self.positions} positions that the model has learned",
         )
+        self._require_attention()
+        self._require_experts()
+
+    def _require_attention(self) -> None:
+        """Raise InvalidValue where options on windows or on latent attention do not go together."""
+        seen = next((name for name in ("window", "chunk") if getattr(self, name)), None)
+        require(not (self.window and self.chunk), f"window={self.window} and chunk={self.chunk}: one of them")
+        require(
+            seen is None or self.facts.causal,
+            f"{seen}={seen and getattr(self, seen)}: architecture={self.architecture} sees tokens behind as well",
+        )
+        require(
+            re.fullmatch(r"([wf]\d{0,4})*", self.windowed) is not None,
+            f"windowed={self.windowed}: it takes w (a window) and f (all), and numbers that repeat, such as w5f",
+        )
+        require(seen is not None or not self.windowed, f"windowed={self.windowed}: without a window or a chunk")
+        latent = [name for name in ("query_rank", "rotated", "value_head") if getattr(self, name)]
+        require(
+            self.key_rank > 0 or not latent,
+            f"{latent[0] if latent else ''}={latent and getattr(self, latent[0])}: only with key_rank",
+        )
+        if not self.key_rank:
+            return
+        require(
+            0 <= self.rotated < (self.head or self.hidden // self.heads),
+            f"rotated={self.rotated}: a head has {self.head or self.hidden // self.heads} features",
+        )
+        require(
+            self.kv_heads in (0, self.heads),
+            f"kv_heads={self.kv_heads}: with key_rank there are as many as heads",
+        )
+        for name in ("head_norm", "qkv_bias"):
+            require(not getattr(self, name), f"{name}=true: not with key_rank")
+
+    def _require_experts(self) -> None:
+        """Raise InvalidValue where options on experts do not go together."""
+        require(
+            re.fullmatch(r"([ed]\d{0,4})*", self.routed) is not None,
+            f"routed={self.routed}: it takes e (experts) and d (dense), and numbers that repeat, such as d3e58",
+        )
+        for name in ("routed", "dense_ffn", "shared_ffn", "router_bias"):
+            said = getattr(self, name)
+            require(not said or self.experts > 1, f"{name}={str(said).lower()}: only with experts")
+        require(self.shared_ffn > 0 or not self.shared_gate, "shared_gate=true: only with shared_ffn")
+        require(self.routed != "" or not self.dense_ffn, f"dense_ffn={self.dense_ffn}: only with routed")

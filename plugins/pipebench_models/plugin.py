@@ -229,15 +229,15 @@ def language_model() -> Model:
         name="llm",
         summary=(
             "language model from a Hugging Face config.json (--config): llama, qwen, gemma, phi, olmo, mixtral, "
-            "gpt2, bert and others"
+            "deepseek, gpt_oss, gpt2, bert and others"
         ),
         load="pipebench_models.llm:build_llm",
         options=LLMOptions,
         reference="Korthikanti et al., Reducing Activation Recomputation in Large Transformer Models, 2022",
         deviations=(
             "one operator a layer; flash attention, no scores are kept",
-            "tokens spread evenly over experts, none is dropped; no expert that all tokens pass besides",
-            "no sliding windows, soft-capping or ALiBi: attention sees all tokens; heads are rotated whole",
+            "tokens spread evenly over experts, none is dropped",
+            "no soft-capping or ALiBi; heads are rotated whole",
             "layers whose parts read one input exchange as often under tensor parallelism as others",
             "a table that embedding and head share is held at both ends, its gradients are not all-reduced",
         ),

@@ -5,7 +5,7 @@ Needs pyarrow and the shared data.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,12 @@ import msgspec
 import numpy as np
 
 from pipebench.algorithms.descent import Floats
+from pipebench.domain.profile import NARROW_BYTES
 from pipebench_analytic.kernels import speeds
 from pipebench_analytic.kernels.attention import AttentionTable
 from pipebench_analytic.kernels.collectives import OPERATIONS, CollectiveTable, Operation
 from pipebench_analytic.kernels.gemm import Chip, GemmTable
+from pipebench_analytic.kernels.tables import RATE_FACTORS
 from pipebench_analytic.kernels.validation import fitted_attention, fitted_collectives, fitted_gemm
 
 Place = Callable[[str], Path]
@@ -40,7 +42,7 @@ HEADER = """\
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Files of one device, and its data sheet: peak in bf16; twice that in fp8."""
+    """Files of one device, and its data sheet: peak in bf16; twice that in fp8, four times in fp4."""
 
     gemm: str
     nccl: str
@@ -76,7 +78,7 @@ DEVICES = {
         "b200_sxm_gemm_trtllm_1.3.0rc10_gemm_perf",
         "b200_sxm_comm_nccl_2.27.3_nccl_perf",
         Chip(148, 2250e12, 8e12),
-        ("bf16", "fp8"),
+        ("bf16", "fp8", "fp4"),
         attention_like="H100",
     ),
     "L40S": Measured(
@@ -86,7 +88,7 @@ DEVICES = {
         ("bf16", "fp8"),
     ),
 }
-TABLE_NAMES = {"bf16": "bfloat16", "fp8": "fp8"}
+TABLE_NAMES = {"bf16": "bfloat16", "fp8": "fp8", "fp4": "nvfp4"}
 NCCL_NAMES: dict[Operation, str] = {each: each for each in OPERATIONS} | {"all_to_all": "alltoall"}
 ELEMENT_BYTES = {"half": 2, "int8": 1}
 VTRAIN_SIZES = tuple(
@@ -159,15 +161,14 @@ def collective_tables(device: str, place: Place) -> dict[Operation, CollectiveTa
 def device_speeds(device: str, place: Place, head_half: float | None) -> speeds.KernelSpeeds:
     """All that is measured of a device, fitted."""
     own = DEVICES[device]
-    chips = {"bf16": own.chip, "fp8": Chip(own.chip.multiprocessors, 2 * own.chip.peak_flops, own.chip.bytes_s)}
     return speeds.KernelSpeeds(
         attention_like=own.attention_like,
         gemm={
             precision: fitted_gemm(
                 gemm_table(device, precision, place),
-                chips[precision],
+                replace(own.chip, peak_flops=RATE_FACTORS[precision] * own.chip.peak_flops),
                 f"aiconfigurator: {own.gemm}, {TABLE_NAMES[precision]}",
-                element_bytes=1 if precision == "fp8" else 2,
+                element_bytes=NARROW_BYTES.get(precision, 2),  # type: ignore[call-overload]
             )
             for precision in own.precisions
         },

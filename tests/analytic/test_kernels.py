@@ -7,15 +7,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipebench.bench.accuracy.expression import EIGHT_BIT
+from pipebench.bench.accuracy.expression import NARROW_DEVICES
 from pipebench.domain.cluster import DeviceType
 from pipebench.domain.errors import PipebenchError
 from pipebench.formats.devices import device_names, load_device
 from pipebench_analytic.kernels.attention import AttentionTable, fit_attention
 from pipebench_analytic.kernels.collectives import CollectiveTable, fit_collective
 from pipebench_analytic.kernels.gemm import Chip, GemmSurface, GemmTable, fit_gemm
-from pipebench_analytic.kernels.speeds import SAME_CHIP, kernel_speeds, measured_elsewhere, shipped_speeds
-from pipebench_analytic.kernels.tables import speeds_from_csv
+from pipebench_analytic.kernels.speeds import (
+    SAME_CHIP,
+    KernelPrecision,
+    kernel_speeds,
+    measured_elsewhere,
+    shipped_speeds,
+)
+from pipebench_analytic.kernels.tables import RATE_FACTORS, speeds_from_csv
 from pipebench_analytic.kernels.validation import fit_error, held_back
 from tests.shared_data import shared_data
 
@@ -53,7 +59,7 @@ def test_no_product_is_faster_than_the_peak_rate_or_the_weights_from_memory(
     name: str, precision: str, surface: GemmSurface, m: int, n: int, k: int
 ) -> None:
     seconds = float(surface.seconds(m, n, k))
-    peak = PEAKS[name] * (2 if precision == "fp8" else 1)
+    peak = PEAKS[name] * RATE_FACTORS[precision]
     assert seconds >= 2 * m * n * k / peak
     assert seconds >= surface.element_bytes * n * k / surface.weight_bytes_s + surface.fixed_s - 1e-12
 
@@ -172,26 +178,33 @@ def test_names_of_other_devices(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "chip", "factor"),
+    ("name", "chip", "factor", "fp4"),
     [
-        ("GB200-186GB", "B200", 10 / 9),
-        ("NVIDIA GB300", "B200", 10 / 9),
-        ("B300-SXM-270GB", "B200", 1.0),
-        ("H800-SXM5-80GB", "H100", 1.0),
+        ("GB200-186GB", "B200", 10 / 9, 10 / 9),
+        ("NVIDIA GB300", "B200", 10 / 9, 15 / 9),
+        ("B300-SXM-270GB", "B200", 1.0, 13.5 / 9),
+        ("H800-SXM5-80GB", "H100", 1.0, None),
     ],
 )
-def test_kernels_of_a_device_with_a_measured_chip_run_at_its_own_rate(name: str, chip: str, factor: float) -> None:
-    """Products that memory does not bind: as many times as fast as the data sheets say, in 16 and in 8 bits."""
+def test_kernels_of_a_device_with_a_measured_chip_run_at_its_own_rate(
+    name: str, chip: str, factor: float, fp4: float | None
+) -> None:
+    """Products that memory does not bind: as many times as fast as the data sheets say, in each precision."""
     speeds = kernel_speeds(name)
     assert speeds is not None
     assert measured_elsewhere(name) == f"kernels of {name} are those measured on {chip}"
-    for precision in ("bf16", "fp8"):
+    expected: dict[KernelPrecision, float] = {"bf16": factor, "fp8": factor} | ({"fp4": fp4} if fp4 else {})
+    assert set(speeds.gemm) == set(expected)
+    for precision, times in expected.items():
         ours, measured = speeds.products(precision), shipped_speeds()[chip].products(precision)
         assert ours is not None
         assert measured is not None
-        ratio = float(measured.seconds(16384, 16384, 16384)) / float(ours.seconds(16384, 16384, 16384))
-        assert ratio == pytest.approx(factor, rel=0.02)
-        assert float(ours.seconds(1, 8192, 8192)) == pytest.approx(float(measured.seconds(1, 8192, 8192)), rel=0.1)
+        # The conversion of a factor to 4 bits, and what memory moves meanwhile, are not faster.
+        ratio = float(measured.seconds(*[65536] * 3)) / float(ours.seconds(*[65536] * 3))
+        assert ratio == pytest.approx(times, rel=0.02)
+        if precision != "fp4":  # whose weights are so few bytes that memory does not bind one row
+            row = float(ours.seconds(1, 8192, 8192)), float(measured.seconds(1, 8192, 8192))
+            assert row[0] == pytest.approx(row[1], rel=0.1)
     ours_long, long = speeds.fused_attention(), shipped_speeds()[chip].fused_attention()
     assert ours_long is not None
     assert long is not None
@@ -203,10 +216,11 @@ def test_the_rate_of_a_chip_is_that_of_the_table_of_devices() -> None:
     """The factor and the names of devices that multiply in 8 bits stand apart from what they follow from."""
     peaks = {name: load_device(name).peak_flops.get("bf16", 0.0) for name in device_names()}
     of_chip = {name.partition("-")[0]: peak for name, peak in peaks.items() if "PCIe" not in name}
-    for name, (chip, factor) in SAME_CHIP.items():
-        assert of_chip[name] / of_chip[chip] == pytest.approx(factor)
-    narrow = {name for name in device_names() if (known := kernel_speeds(name)) and known.products("fp8")}
-    assert {name for name in device_names() if name.startswith(EIGHT_BIT)} == narrow
+    for name, same in SAME_CHIP.items():
+        assert of_chip[name] / of_chip[same.chip] == pytest.approx(same.factor)
+    for precision, devices in NARROW_DEVICES.items():
+        narrow = {name for name in device_names() if (known := kernel_speeds(name)) and known.products(precision)}
+        assert {name for name in device_names() if name.startswith(devices)} == narrow
 
 
 @pytest.mark.parametrize("name", ["A100-SXM4-80GB", "GH200", "H100-PCIe-80GB"])
@@ -281,7 +295,7 @@ def test_the_error_of_products_is_what_the_file_says(name: str, precision: str, 
     large = rest.part(rest.m >= 512)
     found = fit_error(surface.seconds(large.m, large.n, large.k), large.seconds)
     assert found == shipped_speeds()[name].gemm[precision].origin.held_back["m >= 512"]
-    assert abs(found.signed) <= 0.01
+    assert abs(found.signed) <= (0.0125 if precision == "fp4" else 0.01)
 
 
 @pytest.mark.parametrize("name", ["A100", "H100"])

@@ -351,6 +351,16 @@ def test_products_in_eight_bits_keep_a_byte_of_what_they_read(ways: int) -> None
     assert whole == 8 * sh + (21 * sh + statistics) / ways
 
 
+def test_products_in_four_bits_keep_them_and_a_scale_for_sixteen() -> None:
+    """Of 34 s h: five activations that products read, of 2 bytes, and the context once more for attention."""
+    shape = layer_shape(layer(4096, 32, 2048))
+    sh = 2048 * 4096
+    saved = [shape.saved_bytes(2, narrow_bytes=each) for each in (None, 1, 4 / 8 + 1 / 16)]
+    per_element = (saved[0] - saved[1]) / sh, (saved[0] - saved[2]) / sh
+    # inputs of both first products and the activation's result (4 h) are narrow; the context is kept both ways.
+    assert per_element == (6 * 1 - 1, 6 * (2 - 0.5625) - 0.5625)
+
+
 def test_frameworks_differ_in_what_eight_bit_products_keep() -> None:
     h100, operator = load_device("H100-SXM5-80GB"), layer(4096, 32, 2048)
 
@@ -438,8 +448,12 @@ def test_products_in_eight_bits_are_faster_and_need_a_table() -> None:
     shape = 8192, 8192, 8192
     assert 1.3 < wide.layer_product_s(*shape) / narrow.layer_product_s(*shape) < 2.2
     assert wide.product_s(*shape) == narrow.product_s(*shape)
-    with pytest.raises(PipebenchError, match="no measured products in fp8"):
+    with pytest.raises(PipebenchError, match="no measured products in fp8") as caught:
         Speeds(A100, "bf16", V2, (), "fp8")
+    assert "it has those in bf16" in str(caught.value.hint)
+    b200 = load_device("B200-SXM-180GB")
+    eight, four = (Speeds(b200, "bf16", V2, (), products) for products in ("fp8", "fp4"))  # type: ignore[arg-type]
+    assert 1.2 < eight.layer_product_s(*shape) / four.layer_product_s(*shape) < 2.0
 
 
 def test_a_table_of_ones_own_comes_before_what_ships(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """--ep, as a user types it: does it fit, what to type into Megatron-LM, what is refused."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +9,11 @@ import pytest
 
 from tests.cli.command_line import CommandLine
 from tests.published_configs import PUBLISHED
+from tests.published_experts import EXPERT_MODELS
 
 TOKENS = 4096
 QWEN, MIXTRAL, OLMOE = "Qwen/Qwen3-30B-A3B", "mistralai/Mixtral-8x7B-v0.1", "allenai/OLMoE-1B-7B-0924"
+GPT_OSS, DEEPSEEK_LITE = "openai/gpt-oss-20b", "deepseek-ai/DeepSeek-V2-Lite"
 QWEN_235B: dict[str, Any] = {
     "model_type": "qwen3_moe",
     "hidden_size": 4096,
@@ -30,7 +33,7 @@ QWEN_235B: dict[str, Any] = {
 
 def written(folder: Path, name: str) -> str:
     """The path of a config.json of a published model."""
-    (found,) = (each for each in PUBLISHED if each.name == name)
+    (found,) = (each for each in (*PUBLISHED, *EXPERT_MODELS) if each.name == name)
     return of_keys(folder, {"model_type": found.model_type} | found.keys)
 
 
@@ -74,6 +77,49 @@ def test_the_memory_of_qwen3_30b_by_hand(pipebench: CommandLine, tmp_path: Path)
     saved = TOKENS * (48 * kept + 2 * 2048 + (2 * 2048 + 4 * 151936))  # layers, last norm, head with its logits
     assert max(row["peak_memory_bytes"].values()) == held + saved + 2**25
     assert "8 ranks share out the 128 experts of a layer" in done.err
+
+
+def gpt_oss() -> tuple[int, int, int, int]:
+    """Elements alike on all of 8 ranks, of experts on one; bytes kept of a token; entries of the vocabulary."""
+    h, queries, keys, vocab, layers = 2880, 4096, 512, 201_088, 24
+    attention = h * (queries + 2 * keys) + queries + 2 * keys + queries * h + h + 64  # biases, and a sink a head
+    alike = layers * (attention + h * 32 + 32 + 2 * h) + 2 * vocab * h + h
+    experts = layers * (32 // 8) * (3 * h * h + 2 * h + h)
+    kept = 2 * (3 * h + h + 4 * h + 2 * queries + 2 * keys + 4 * 3 * h) + 4 * 64
+    return alike, experts, layers * kept + 2 * h + 2 * h, vocab
+
+
+def deepseek_lite() -> tuple[int, int, int, int]:
+    """The first layer is dense; an expert of 2,816 features is on each rank."""
+    h, heads, low, vocab, layers, ffn, dense, shared = 2048, 16, 512, 102_400, 27, 1408, 10944, 2816
+    attention = h * heads * 192 + h * (low + 64) + low + low * heads * (128 + 128) + heads * 128 * h
+    alike = layers * (attention + 2 * h) + 3 * h * dense + (layers - 1) * (h * 64 + 3 * h * shared)
+    experts = (layers - 1) * (64 // 8) * 3 * h * ffn
+    states = 2 * low + heads * (192 + 192 + 128 + 128)
+    first = 2 * (4 * h + states + 3 * dense) + 4 * heads
+    kept = 2 * (3 * h + h + 6 * h + states + 6 * 3 * ffn + 3 * shared) + 4 * heads
+    return alike + 2 * vocab * h + h, experts, first + (layers - 1) * kept + 2 * h + 2 * h, vocab
+
+
+@pytest.mark.parametrize(
+    ("name", "counted", "note"),
+    [
+        (GPT_OSS, gpt_oss, "tokens of 12 of 24 layers see the last 128 tokens"),
+        (DEEPSEEK_LITE, deepseek_lite, "8 ranks share out the 64 experts of a layer"),
+    ],
+)
+def test_the_memory_of_layers_that_differ_by_hand(
+    pipebench: CommandLine, tmp_path: Path, name: str, counted: Callable[[], tuple[int, ...]], note: str
+) -> None:
+    done = pipebench(
+        "plan", "layout", "--config", written(tmp_path, name), "--json", "-o", str(tmp_path / "plan.json"),
+        *pinned(16, 8, 16, "--optimizer-sharding", "zero1"),
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    alike, experts, kept, vocab = counted()
+    held = state_bytes(alike, experts, 16, 2) + TOKENS * (kept + 4 * vocab) + 2**25
+    assert max(json.loads(done.out)["peak_memory_bytes"].values()) == held
+    assert note in done.err
 
 
 @pytest.mark.parametrize(

@@ -218,6 +218,19 @@ def test_a_wrong_number_of_ranks_names_the_nearest(ranks: int, pins: Pins, reaso
     refuse_context_ranks(model("llm", **LLM), 16, nodes(32), Pins(), "llm")
 
 
+@pytest.mark.parametrize("partial", [{"window": 32}, {"chunk": 32}, {"sinks": 1}])
+def test_queries_see_all_keys(partial: dict[str, int]) -> None:
+    whole = model("llm", **LLM)
+    banded = replace(
+        whole,
+        operators=tuple(replace(each, attributes=each.attributes | partial) for each in whole.operators),
+    )
+    with pytest.raises(InvalidValue, match=r"--cp 2: llm: queries of layer .* see a part of the keys"):
+        refuse_context_ranks(banded, 2, nodes(32), Pins(), "llm")
+    with pytest.raises(InvalidValue, match="see a part of the keys"):
+        with_context_ranks(banded, 2)
+
+
 def test_a_model_without_sequences_is_refused() -> None:
     with pytest.raises(InvalidValue, match="is no language model"):
         refuse_context_ranks(graph(), 2, nodes(32), Pins(), "two")

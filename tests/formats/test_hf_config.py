@@ -91,7 +91,7 @@ def test_more_tokens_than_the_model_takes(tmp_path: Path) -> None:
     ("changes", "reason"),
     [
         ({"num_hidden_layers": 2001}, "num_hidden_layers is 2001, it must be a whole number from 1 to 2000"),
-        ({"model_type": "mamba"}, "unknown architecture 'mamba'.*llama, mistral, mixtral"),
+        ({"model_type": "mamba"}, "unknown architecture 'mamba'.*llama, llama4_text, mistral, mixtral"),
         ({"model_type": "lama"}, "did you mean 'llama'"),
         ({"model_type": None}, "no model_type"),
         ({"model_type": ["llama"]}, "unknown architecture \\['llama'\\]"),
@@ -126,7 +126,9 @@ def test_bad_files(tmp_path: Path, data: bytes, reason: str) -> None:
         read_config(str(path))
 
 
-def test_a_sliding_window_is_said_not_to_be_priced(tmp_path: Path) -> None:
+def test_a_sliding_window_that_is_shorter_than_a_sample_is_priced(tmp_path: Path) -> None:
     path = config(tmp_path, model_type="mistral", sliding_window=1024)
-    assert any("window of 1024 tokens is not priced" in note for note in read_config(path, 4096).notes)
-    assert read_config(path, 1024).notes == ()
+    read = read_config(path, 4096)
+    assert (read.options["window"], "windowed" in read.options) == ("1024", False)
+    assert "tokens of 80 of 80 layers see the last 1024 tokens" in read.notes
+    assert (read_config(path, 1024).notes, "window" in read_config(path, 1024).options) == ((), False)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 
 from pipebench.costs.model import CostModel
-from pipebench.costs.shapes.transformer import EMBEDDING, HEAD, LAYER, NORM, POSITIONS
+from pipebench.costs.shapes.transformer import EMBEDDING, FURTHER, HEAD, LAYER, NORM, POSITIONS
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.plan import Plan
 
@@ -51,10 +51,10 @@ def cut_items(graph: OperatorGraph) -> Groups:
 
 
 def language_items(graph: OperatorGraph) -> Groups | None:
-    """A language model's embedding (with positions), each of its layers, norm with head; None for others."""
+    """A language model's embedding (with positions), each layer, the rest with the head; None for others."""
     kinds = [operator.kind for operator in graph.operators]
     order = graph.topological
-    heads = tuple(op for op in order if kinds[op] in (NORM, HEAD))
+    heads = tuple(op for op in order if kinds[op] in (FURTHER, NORM, HEAD))
     tables = tuple(op for op in order if kinds[op] in (EMBEDDING, POSITIONS))
     layers = [op for op in order if kinds[op] == LAYER]
     if not (layers and tables and heads) or len(heads) + len(tables) + len(layers) != len(kinds):

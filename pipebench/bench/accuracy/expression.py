@@ -24,7 +24,7 @@ from pipebench.bench.accuracy.framework import (
 from pipebench.bench.accuracy.machine import cluster_of
 from pipebench.bench.accuracy.run import OPTIONAL, Run
 from pipebench.bench.accuracy.schedules import Order, order_of
-from pipebench.bench.accuracy.sizes import ARCHITECTURES, architecture_of, public_sizes, sizes_of
+from pipebench.bench.accuracy.sizes import ARCHITECTURES, ModelSizes, architecture_of, public_sizes, sizes_of
 from pipebench.bench.accuracy.vocabulary import USUAL_VOCABULARIES
 from pipebench.costs.shapes.context import CHUNKS, with_context_devices
 from pipebench.defaults import LANGUAGE_MODEL
@@ -32,7 +32,7 @@ from pipebench.documents.units import quantity
 from pipebench.domain.cluster import Cluster
 from pipebench.domain.errors import InvalidValue, nearest
 from pipebench.domain.limits import MOST_LAYERS, MOST_RUN_PASSES
-from pipebench.domain.profile import Precision
+from pipebench.domain.profile import NarrowPrecision, Precision
 from pipebench.domain.tuning import Tuning
 from pipebench.domain.value import Value
 from pipebench.domain.workload import WorkloadSpec
@@ -40,17 +40,21 @@ from pipebench.formats.frameworks.facts import load_framework
 
 USUAL_HEADS = (64, 96, 128)
 """Features of a head."""
-EIGHT_BIT = ("H100-SXM", "H200", "H800", "B200", "B300", "GB200", "GB300", "L40S")
-"""Devices of the table whose products in 8 bits were measured, or those of a device with the same chip."""
+_BLACKWELL = ("B200", "B300", "GB200", "GB300")
+NARROW_DEVICES: dict[NarrowPrecision, tuple[str, ...]] = {
+    "fp8": ("H100-SXM", "H200", "H800", "L40S", *_BLACKWELL),
+    "fp4": _BLACKWELL,
+}
+"""Devices of the table whose products in 8 and 4 bits were measured, or those of a device with the same chip."""
 RECOMPUTE, USUAL_RECOMPUTE, LESS_MEMORY = "recompute", "none", ("selective", "full")
 """The assumption on recomputation: its field, what is usual, and what takes less memory, in this order."""
 MICRO_BATCH = "mbs"
 """The assumption on a replica's micro-batch: its field."""
+FURTHER_TOKENS = "further tokens predicted"
+"""The assumption on layers of multi-token prediction."""
 ENDS = ("embedding", "head")
 """What Megatron-LM counts as a layer each where layers alone do not go evenly into stages."""
 _PRECISIONS = get_args(Precision)
-_NARROW = (("fp4", "fp4"), ("fp8", "fp8"))
-"""Part of a word for a precision, such as MXFP8 or FP8-CS, and the precision that a device has a rate in."""
 
 
 class ExpressedRun(Value, frozen=True, kw_only=True):
@@ -99,7 +103,7 @@ def express(
         architecture=_architecture(run),
         recompute=recompute,
         precision=precision,
-        products="fp8" if narrow else "",
+        products=narrow,
         sequence_parallel=sequence_parallel,
         tensor_overlap=tensor_overlap_of(run, framework, sequence_parallel, tp, choices),
         tp=tp,
@@ -261,13 +265,13 @@ def _model(run: Run, setting: Setting, vocabulary: int, choices: Choices) -> tup
         "vocab": padded_vocabulary(vocab, setting),
         "sequence": run.seq,
         **model_options(setting),
-        **_known_besides(run),
+        **_known_besides(run, choices),
     }
     said = ",".join(f"{name}={str(value).lower()}" for name, value in options.items())
     return f"{LANGUAGE_MODEL}[{said}]", layers
 
 
-def _known_besides(run: Run) -> dict[str, int | bool]:
+def _known_besides(run: Run, choices: Choices) -> dict[str, int | bool | str]:
     """Options of the model that only its name says: no column has them."""
     known = public_sizes(run.model)
     if known is None or known.experts == 1:
@@ -277,7 +281,19 @@ def _known_besides(run: Run) -> dict[str, int | bool]:
         "active": known.active,
         "head": known.head,
         "head_norm": known.head_norm,
+        **known.besides,
+        **_further(run, known, choices),
     }
+
+
+def _further(run: Run, known: ModelSizes, choices: Choices) -> dict[str, int]:
+    """Tokens that the model predicts besides the next one, where it can: as the row says, else as many."""
+    if not known.further:
+        return {}
+    said = re.search(r"\((w/o?) mtp\)", run.model.lower())
+    usual = str(known.further)
+    count = choices.take(FURTHER_TOKENS, usual, ("0",)) if said is None else "0" if said[1] == "w/o" else usual
+    return {"mtp": int(count)} if int(count) else {}
 
 
 def _batches(run: Run, dp: int, pp: int, choices: Choices) -> tuple[int, int]:
@@ -312,30 +328,35 @@ def _recompute(run: Run, choices: Choices) -> RecomputeKind:
 def precision_of(run: Run) -> str:
     """The precision of a run, a narrow one by what a device has a rate in; empty where it says none."""
     word = run.precision.lower().split("+")[0]  # `fp8+compile`: how it ran may follow
-    return next((name for part, name in _NARROW if part in word), word)
+    return next((name for name in NARROW_DEVICES if name in word), word)  # MXFP8, FP8-CS, NVFP4
 
 
-def _precision(run: Run, cluster: Cluster, choices: Choices) -> tuple[Precision, bool]:
-    """Precision of the weights, and whether the products of layers run in 8 bits: weights then have 16."""
+def _precision(run: Run, cluster: Cluster, choices: Choices) -> tuple[Precision, NarrowPrecision | None]:
+    """Precision of the weights, and that of the layers' products where it has fewer bits: weights then have 16."""
     rates = cluster.types[0].peak_flops
-    eight_bit = "bf16" in rates and cluster.types[0].name.startswith(EIGHT_BIT)
+    name = cluster.types[0].name
+    narrow = [each for each, devices in NARROW_DEVICES.items() if "bf16" in rates and name.startswith(devices)]
     plain = precision_of(run)
     if not plain:
         half = [name for name in ("bf16", "fp16") if name in rates]
-        narrow = ["fp8"] if eight_bit else []
-        plain = choices.take("precision", half[0] if half else "fp32", [*half[1:], *narrow])
-    if plain == "fp8" and eight_bit:
-        return "bf16", True
+        usual = [each for each in narrow if each == "fp8"]
+        plain = choices.take("precision", half[0] if half else "fp32", [*half[1:], *usual])
+    if plain in narrow:
+        return "bf16", plain
     if plain not in _PRECISIONS or plain not in rates:
-        if plain in _PRECISIONS or plain in dict(_NARROW).values():
+        if plain in _PRECISIONS or plain in NARROW_DEVICES:
             has = f"it has {', '.join(sorted(rates))}"
-            raise NotExpressed(f"no rate in {plain} for {cluster.types[0].name}", has)
+            raise NotExpressed(f"no rate in {plain} for {name}", has)
         raise NotExpressed("an unknown precision", f"{plain}; {nearest(plain, rates)}")
-    return cast(Precision, plain), False
+    return cast(Precision, plain), None
 
 
 def _layers_by_stage(run: Run, layers: int, order: Order, choices: Choices) -> tuple[tuple[int, ...], bool]:
-    """Layers of each stage: evenly, or with embedding and head counted as a layer each."""
+    """Layers of each stage: evenly, or with embedding and head counted as a layer each.
+
+    Of a model that predicts further tokens the last stage has what others leave it, as in the layouts of the
+    recipes that Megatron-Bridge publishes (recipes/deepseek).
+    """
     stages = order.stages
     if run.partition:
         said = run.partition.split("-")
@@ -346,6 +367,12 @@ def _layers_by_stage(run: Run, layers: int, order: Order, choices: Choices) -> t
         return counts, False
     if layers % stages == 0:
         return (layers // stages,) * stages, False
+    known = public_sizes(run.model)
+    most = -(-layers // stages)
+    left = layers - most * (stages - 1)
+    if known is not None and known.further and left > 0:
+        choices.take("partition", "as many layers in each stage, fewer in the last")
+        return (*(most,) * (stages - 1), left), False
     each, rest = divmod(layers + len(ENDS), stages)
     if rest == 0:
         choices.take("partition", "first and last stage a layer less")

@@ -10,7 +10,7 @@ from pipebench.bench.accuracy.assumptions import Choices, NotExpressed
 from pipebench.bench.accuracy.run import Run
 from pipebench.defaults import PROFILER
 from pipebench.domain.problem import OptimizerSharding
-from pipebench.domain.profile import Precision
+from pipebench.domain.profile import NarrowPrecision, Precision
 from pipebench.domain.value import Value
 from pipebench.formats.frameworks.facts import TORCHTITAN, framework_family
 
@@ -39,7 +39,7 @@ class Setting(Value, frozen=True, kw_only=True):
     architecture: str
     recompute: RecomputeKind
     precision: Precision
-    products: Literal["", "fp8"] = ""
+    products: NarrowPrecision | None = None
     sequence_parallel: SequenceParallel = ""
     tensor_overlap: bool = False
     tp: int

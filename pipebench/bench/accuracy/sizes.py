@@ -9,7 +9,8 @@ from pipebench.domain.value import Value
 class ModelSizes(Value, frozen=True, kw_only=True):
     """architecture: of the model `llm`. kv_heads: 0 for as many as heads. ffn: 0 for four times hidden; of a model
     with experts that of one of them. head: width of a head, 0 for hidden / heads. experts, active: feed-forward
-    parts, and how many of them a token passes. head_norm: whether queries and keys are normed. source: of the
+    parts, and how many of them a token passes. head_norm: whether queries and keys are normed. besides: other
+    options of the model `llm`. further: tokens besides the next one that it is trained to predict. source: of the
     sizes.
     """
 
@@ -24,12 +25,43 @@ class ModelSizes(Value, frozen=True, kw_only=True):
     experts: int = 1
     active: int = 1
     head_norm: bool = False
+    besides: dict[str, str | int | bool] = {}
+    further: int = 0
     source: str = ""
 
 
 _LLAMA = "Grattafiori et al. 2024, The Llama 3 Herd of Models, table 3"
 _QWEN = "Yang et al. 2025, Qwen3 Technical Report, table 2, and the public config.json"
+_DEEPSEEK = "DeepSeek-AI 2024, DeepSeek-V3 Technical Report, section 4.2, and the public config.json"
+_OSS = "OpenAI 2025, gpt-oss-120b & gpt-oss-20b Model Card, section 2, and the public config.json"
 _SELECTIVE = "Korthikanti et al. 2022, Reducing Activation Recomputation, table 3"
+
+
+def _gpt_oss(layers: int, experts: int) -> ModelSizes:
+    return ModelSizes(
+        architecture="mixtral",
+        layers=layers,
+        hidden=2880,
+        heads=64,
+        kv_heads=8,
+        ffn=2880,
+        head=64,
+        experts=experts,
+        active=4,
+        vocab=201088,
+        besides={
+            "window": 128,
+            "windowed": "wf",
+            "sinks": True,
+            "qkv_bias": True,
+            "out_bias": True,
+            "ffn_bias": True,
+            "router_bias": True,
+        },
+        source=_OSS,
+    )
+
+
 PUBLIC: dict[str, ModelSizes] = {
     "llama3-8b": ModelSizes(
         architecture="llama", layers=32, hidden=4096, heads=32, kv_heads=8, ffn=14336, vocab=128256, source=_LLAMA
@@ -75,6 +107,30 @@ PUBLIC: dict[str, ModelSizes] = {
         vocab=151936,
         source=_QWEN,
     ),
+    "deepseek-v3": ModelSizes(
+        architecture="mixtral",
+        layers=61,
+        hidden=7168,
+        heads=128,
+        ffn=2048,
+        head=192,
+        experts=256,
+        active=8,
+        vocab=129280,
+        besides={
+            "routed": "d3e58",
+            "dense_ffn": 18432,
+            "shared_ffn": 2048,
+            "query_rank": 1536,
+            "key_rank": 512,
+            "rotated": 64,
+            "value_head": 128,
+        },
+        further=1,
+        source=_DEEPSEEK,
+    ),
+    "gpt-oss-20b": _gpt_oss(layers=24, experts=32),
+    "gpt-oss-120b": _gpt_oss(layers=36, experts=128),
     "megatron-22b": ModelSizes(
         architecture="gpt2", layers=48, hidden=6144, heads=64, vocab=51200, source=_SELECTIVE
     ),
@@ -85,14 +141,15 @@ PUBLIC: dict[str, ModelSizes] = {
 ARCHITECTURES = {"gpt": "gpt2", "megatron": "gpt2", "llama": "llama", "mistral": "llama"}
 """How names of models begin, and the architecture whose layers these have. No word follows behind a blank: a GPT
 OSS is no GPT."""
-_BEGINNING = re.compile(rf"({'|'.join(ARCHITECTURES)})(?! ?[a-z])")
+_BEGINNING = re.compile(rf"({'|'.join(ARCHITECTURES)})(?! ?[a-z]|-oss)")
 
 
 def plain_name(model: str) -> str:
     """In small letters, without what stands in brackets and without its organisation: LLAMA3.1_405B (Pre-Training)
-    and meta-llama/Llama-3.1-405B are llama3-405b.
+    and meta-llama/Llama-3.1-405B are llama3-405b, GPT OSS 120B is gpt-oss-120b.
     """
     name = re.sub(r"\(.*?\)", "", model).strip().lower().replace("_", "-").rpartition("/")[-1]
+    name = re.sub(r"^gpt[- ]oss[- ]", "gpt-oss-", re.sub(r"^deepseek[- ]?v3$", "deepseek-v3", name))
     return re.sub(r"^llama[- ]?3(?:\.\d)?", "llama3", name)
 
 

@@ -1,7 +1,8 @@
 """Whether a log is of the run that a plan describes: all that both say, side by side."""
 
-import re
 from collections.abc import Iterator
+
+from msgspec import UNSET
 
 from pipebench.bench.accuracy.assumptions import Choices, NotExpressed
 from pipebench.bench.accuracy.expression import precision_of
@@ -133,6 +134,6 @@ def _recomputations(made: Arrangement, said: str, torchtitan: bool) -> set[Said]
 
 
 def _products(problem: Problem) -> str:
-    """The precision of the layers' products: as the profiler was told, else that of the weights."""
-    told = re.search(r"\bproducts=(\w+)", problem.profile.provenance.profiler)
-    return told[1] if told else problem.profile.precision
+    """The precision of the layers' products: that of the weights where the profile says no other."""
+    told = problem.profile.provenance.products
+    return problem.profile.precision if told is UNSET else told

@@ -8,7 +8,7 @@ sees as many devices as there are such groups, with what one rank computes, keep
 
 from msgspec.structs import replace
 
-from pipebench.costs.shapes.transformer import LANGUAGE_KINDS, LAYER
+from pipebench.costs.shapes.transformer import LANGUAGE_KINDS, LAYER, LAYERS, layer_shape
 from pipebench.domain.cluster import Cluster, LinkLevel, Ranks, as_one
 from pipebench.domain.errors import InvalidValue
 from pipebench.domain.graph import OperatorGraph
@@ -37,6 +37,8 @@ def refuse_context_ranks(graph: OperatorGraph, ranks: int, cluster: Cluster, pin
             f"--cp {ranks}: {name} is no language model whose layers are one operator each",
             "leave --cp out, or name such a model with --model llm or --config",
         )
+    if partial := _partial(graph):
+        raise InvalidValue(f"--cp {ranks}: {name}: {partial}", "leave --cp out")
     pinned = 1
     for degree in DEGREES:
         pinned *= getattr(pins, degree) or 1
@@ -63,6 +65,15 @@ def refuse_context_ranks(graph: OperatorGraph, ranks: int, cluster: Cluster, pin
     raise InvalidValue(f"--cp {ranks}: {why}", hint)
 
 
+def _partial(graph: OperatorGraph) -> str:
+    """The first layer whose attention ranks do not share out evenly, or ''. Megatron-LM's ring has none."""
+    for operator in graph.operators:
+        shape = layer_shape(operator) if operator.kind in LAYERS else None
+        if shape and (shape.window or shape.chunk or shape.sinks):
+            return f"queries of layer {operator.name!r} see a part of the keys, or sinks: that has no price"
+    return ""
+
+
 def _astride(cluster: Cluster, ranks: int) -> str:
     """The first reason why groups of so many consecutive devices do not fit into those of the links, or ''."""
     for level in cluster.levels[:-1]:
@@ -83,6 +94,8 @@ def with_context_ranks(graph: OperatorGraph, ranks: int) -> OperatorGraph:
     """
     if ranks == 1:
         return graph
+    if partial := _partial(graph):
+        raise InvalidValue(partial, "leave --cp out")
     for operator in graph.operators:
         length = operator.dims.get(SEQUENCE)
         if length is None or length % (CHUNKS * ranks):

@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from pipebench.costs.shapes.transformer import LAYER, layer_shape
+from pipebench.costs.shapes.transformer import LAYERS, layer_shape
 from pipebench.domain.errors import InvalidValue
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.problem import Pins
@@ -11,7 +11,7 @@ from pipebench.domain.workload import pin_flag
 
 def expert_counts(graph: OperatorGraph) -> list[int]:
     """Experts of each layer that has some, in the order of the graph."""
-    shapes = [layer_shape(operator) for operator in graph.operators if operator.kind == LAYER]
+    shapes = [layer_shape(operator) for operator in graph.operators if operator.kind in LAYERS]
     return [shape.experts for shape in shapes if shape.experts > 1]
 
 
@@ -69,17 +69,17 @@ def with_expert_ranks(graph: OperatorGraph, ranks: int, element_bytes: int) -> O
         return graph
     held: dict[str, tuple[int, int]] = {}
     for operator in graph.operators:
-        if operator.kind != LAYER:
+        if operator.kind not in LAYERS:
             continue
         shape = layer_shape(operator)
         if shape.experts == 1:
             continue
-        if shape.experts % ranks or len(operator.parameters) != 1:
+        if shape.experts % ranks or not operator.parameters:
             raise InvalidValue(
                 f"operator {operator.name!r}: {ranks} ranks cannot share out its {shape.experts} experts",
                 "take a divisor of the number of experts",
             )
-        (name,) = operator.parameters
+        name = operator.parameters[0]  # a further layer shares the table of the embedding besides
         held[name] = element_bytes * shape.weights(1, ranks), element_bytes * shape.expert_weights // ranks
     return replace(
         graph,

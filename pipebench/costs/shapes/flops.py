@@ -96,7 +96,7 @@ FLOPS: dict[str, Callable[[Operator], int]] = {
     "stack": _none,
     "unstack": _none,
     "token_norm": _normalisation,
-    "transformer_layer": _layer,
+    **dict.fromkeys(("further_layer", "transformer_layer"), _layer),
     "vocab_embedding": _none,
     "vocab_head": _contraction,
 }

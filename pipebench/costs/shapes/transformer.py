@@ -7,13 +7,18 @@ section 3; Korthikanti et al. 2022, section 4.2.2).
 
 from dataclasses import dataclass
 
+from pipebench.costs.shapes.attention import Latent, latent_of, seen_pairs
+from pipebench.costs.shapes.products import SPLIT_BY_INPUT, Product
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.framework import Elementwise
 from pipebench.domain.graph import Operator
 
 LAYER = "transformer_layer"
+FURTHER = "further_layer"
+"""A layer that predicts the token behind the next one (`LayerShape.further`)."""
+LAYERS = (LAYER, FURTHER)
 EMBEDDING, POSITIONS, NORM, HEAD = "vocab_embedding", "position_embedding", "token_norm", "vocab_head"
-LANGUAGE_KINDS = (EMBEDDING, POSITIONS, LAYER, NORM, HEAD)
+LANGUAGE_KINDS = (EMBEDDING, POSITIONS, LAYER, FURTHER, NORM, HEAD)
 """Kinds of a language model's operators, in the order in which a sample meets them."""
 
 STATISTIC_BYTES = 4
@@ -26,30 +31,6 @@ MASK_BYTES = 1
 SEQUENCE_SPLIT, OVERLAPPED = "-sp", "-overlap"
 """In the name of a way on several devices: norms and residuals are split over the sequence; products run beside
 the collectives that they wait for."""
-SPLIT_BY_INPUT = ("out", "down")
-"""Products that tensor parallelism splits by their inputs; all others of a layer by their outputs."""
-
-
-@dataclass(frozen=True, slots=True)
-class Product:
-    """A matrix product of `rows` rows: inner x outer weights, times `copies` (experts)."""
-
-    name: str
-    rows: float
-    inner: int
-    outer: int
-    copies: int = 1
-    split: bool = True
-
-    @property
-    def flops(self) -> float:
-        """Of the forward, for one sample."""
-        return 2.0 * self.rows * self.inner * self.outer
-
-    @property
-    def weights(self) -> int:
-        """Elements of all copies."""
-        return self.inner * self.outer * self.copies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +43,12 @@ class LayerShape:
     wide_head_norm: whether it has weights for all heads together, not those of one. norms: 2, one of each part; 4
     where its result is normed too; 1 where both parts read one. parallel: both parts read the layer's input.
     context_ranks: that share out the sequence, of which `sequence` is the part of one.
+    window, chunk: of the keys that a query sees (`seen_pairs`). sinks: attention's softmax counts one more score,
+    which each head learns. latent: keys and values, and maybe queries, are of low rank. router_bias: whether the
+    router has one. shared_ffn: width of an expert that all tokens pass besides, 0 for none; shared_gate: whether
+    it is scaled by a product of its own. further: the layer reads the embedding of the next token besides: both
+    are normed and one product joins them, and its result is normed for the head (DeepSeek-AI 2024, DeepSeek-V3,
+    section 2.2).
     """
 
     sequence: int
@@ -85,6 +72,14 @@ class LayerShape:
     wide_head_norm: bool = False
     norms: int = 2
     parallel: bool = False
+    window: int = 0
+    chunk: int = 0
+    sinks: bool = False
+    latent: Latent | None = None
+    router_bias: bool = False
+    shared_ffn: int = 0
+    shared_gate: bool = False
+    further: bool = False
     context_ranks: int = 1
 
     @property
@@ -99,22 +94,45 @@ class LayerShape:
 
     @property
     def keys(self) -> int:
-        """Width of all key heads; as many values."""
+        """Width of all key heads."""
         return self.kv_heads * self.head
+
+    @property
+    def values(self) -> int:
+        """Width of all value heads."""
+        return self.kv_heads * (self.latent.value if self.latent else self.head)
+
+    @property
+    def context(self) -> int:
+        """Width of what attention makes."""
+        return self.heads * (self.latent.value if self.latent else self.head)
+
+    @property
+    def core_head(self) -> float:
+        """Width of a head that the core works on, the mean of keys and values."""
+        return (self.head + self.latent.value) / 2 if self.latent else self.head
 
     @property
     def products(self) -> tuple[Product, ...]:
         """The matrix products of the forward, attention's core apart."""
         s, h = float(self.sequence), self.hidden
         routed = s * self.active
+        states = (Product("qkv", s, h, self.queries + 2 * self.keys),)
         made = [
-            Product("qkv", s, h, self.queries + 2 * self.keys),
-            Product("out", s, self.queries, h),
+            *(self.latent.products(s, h, self.heads, self.head) if self.latent else states),
+            Product("out", s, self.context, h),
             Product("up", routed, h, self.branches * self.ffn, self.experts),
             Product("down", routed, self.ffn, h, self.experts),
         ]
         if self.experts > 1:
             made.append(Product("router", s, h, self.experts, split=False))
+        if self.shared_ffn:
+            made.append(Product("shared_up", s, h, self.branches * self.shared_ffn))
+            made.append(Product("shared_down", s, self.shared_ffn, h))
+        if self.shared_gate:
+            made.append(Product("shared_gate", s, h, 1, split=False, by_tokens=True))
+        if self.further:
+            made.append(Product("join", s, 2 * h, h))
         return tuple(made)
 
     @property
@@ -124,13 +142,19 @@ class LayerShape:
         """
         s, h = float(self.sequence), self.hidden
         up = Product("up", s * self.active, h, self.ffn, self.experts)
+        states = Product("query", s, h, self.queries), Product("key", s, h, self.keys)
+        shared = Product("shared_up", s, h, self.shared_ffn), Product("shared_down", s, self.shared_ffn, h)
         return (
-            Product("query", s, h, self.queries),
-            Product("key", s, h, self.keys),
-            Product("value", s, h, self.keys),
-            Product("out", s, self.queries, h),
+            *(
+                self.latent.products(s, h, self.heads, self.head)
+                if self.latent
+                else (*states, Product("value", s, h, self.keys))
+            ),
+            Product("out", s, self.context, h),
             *(up,) * self.branches,
             Product("down", s * self.active, self.ffn, h, self.experts),
+            *((*(shared[0],) * self.branches, shared[1]) if self.shared_ffn else ()),
+            *((Product("join", s, 2 * h, h),) if self.further else ()),
         )
 
     @property
@@ -162,15 +186,35 @@ class LayerShape:
         return self.norms + (1 if self.parallel else 2)
 
     @property
+    def norm_count(self) -> int:
+        """Norms over the width."""
+        return self.norms + (3 if self.further else 0)
+
+    @property
     def reads(self) -> int:
         """Different activations that the first products read."""
         return 1 if self.parallel and self.norms == 1 else 2
 
     @property
     def core_flops(self) -> float:
-        """Scores and the weighted sum of values; under a causal mask half of them."""
-        whole = 4.0 * self.sequence * self.whole_sequence * self.queries
-        return whole / 2 if self.causal else whole
+        """Scores and the weighted sum of values; under a causal mask half of them, or those of a band. Ranks that
+        share out the sequence have an equal part each.
+        """
+        if self.causal:
+            pairs = seen_pairs(self.whole_sequence, self.window, self.chunk)
+            return 2.0 * pairs * (self.queries + self.context) / self.context_ranks
+        return 4.0 * self.sequence * self.whole_sequence * self.queries
+
+    def crossings(self, *, shared: bool) -> tuple[float, ...]:
+        """Elements of a token in each all-reduce of tensor parallelism, one way. A gather is half of one.
+
+        shared: ranks share out the experts, each with its own part of the sequence; an expert that all tokens pass
+        is split as any other feed-forward part. A table that is split reduces what it looks up, and a product that
+        is split by output gathers its result and scatters its gradient.
+        """
+        besides = (self.hidden,) * 2 if self.further else ()
+        attention = (self.hidden + self.latent.gathered(self.hidden)) / 2 if self.latent else self.hidden
+        return (attention, *(() if shared and not self.shared_ffn else (self.hidden,)), *besides)
 
     @property
     def split_weights(self) -> int:
@@ -180,16 +224,19 @@ class LayerShape:
         biases = self.queries + 2 * self.keys if self.state_biases else 0
         biases += self.experts * self.branches * self.ffn if self.ffn_biases else 0
         of_heads = self.queries + self.keys if self.wide_head_norm else 0
+        of_heads += self.heads if self.sinks else 0
         return sum(product.weights for product in self.products if product.split) + biases + of_heads
 
     @property
     def whole_weights(self) -> int:
-        """Elements that every device holds: norms, the router, biases of the products split by input."""
+        """Elements that every device holds: norms, products that are not split, biases of those split by input."""
         biases = self.hidden if self.output_bias else 0
         biases += self.experts * self.hidden if self.ffn_biases else 0
+        biases += self.experts if self.router_bias else 0
         router = sum(product.weights for product in self.products if not product.split)
         of_heads = 2 * self.head if self.head_norm and not self.wide_head_norm else 0
-        return self.norms * self.vectors * self.hidden + of_heads + biases + router
+        of_heads += self.latent.ranks if self.latent else 0
+        return self.norm_count * self.vectors * self.hidden + of_heads + biases + router
 
     @property
     def expert_weights(self) -> int:
@@ -223,7 +270,7 @@ class LayerShape:
         scores: bool = False,
         sequence_split: bool = True,
         keeps_gathered: bool = False,
-        narrow_bytes: int | None = None,
+        narrow_bytes: float | None = None,
         elementwise: Elementwise = "fused",
         repeats_keys: bool = False,
         dispatches: bool = False,
@@ -246,28 +293,45 @@ class LayerShape:
         repeats_keys: keys and values are kept for each head of queries.
         dispatches: tokens are copied to the ranks that share out the experts, so that the router keeps its input
         beside the copies that the experts read.
-        Norms of heads keep their inputs besides.
+        Norms of heads keep their inputs besides. Of latent attention both sides of the norms between its products
+        are kept, and queries, keys and values as attention reads them: none is made again. An expert that all
+        tokens pass keeps its input and both sides of its activation; one that is scaled its result. A further
+        layer keeps both sides of the norms before its first product, and its result.
         """
-        states = 2 * self.queries + 2 * (self.queries if repeats_keys else self.keys)
+        repeated = repeats_keys and self.latent is None
+        states = self.queries + self.context + (2 * self.queries if repeated else self.keys + self.values)
         normed = self.queries + self.keys if self.head_norm else 0
+        latent = self.latent.ranks if self.latent else 0
         eager = elementwise == "eager"
-        inner = self.active * (2 * self.branches if eager else self.branches + 1) * self.ffn
+        inner = (2 * self.branches if eager else self.branches + 1) * (self.active * self.ffn + self.shared_ffn)
         routed = (self.active - 1) * self.hidden if self.experts > 1 else 0
         masks = 2 * MASK_BYTES * self.hidden if self.dropout else 0
         less = 0 if narrow_bytes is None else element_bytes - narrow_bytes
-        around = element_bytes * (self.streams * self.hidden + routed) + masks
-        around -= less * (self.reads * self.hidden + routed)
-        around += element_bytes * self.hidden if dispatches else 0
-        around += self.norms * WIDE_BYTES * self.hidden if eager and self.rms else 0
+        around: float = element_bytes * (self.streams * self.hidden + routed) + masks
+        around -= less * (self.reads * self.hidden + routed + latent)
+        around += element_bytes * (self.hidden if dispatches else 0) + element_bytes * 2 * latent
+        around += self._shared_bytes(element_bytes, narrow_bytes, dispatches=dispatches)
+        around += WIDE_BYTES * (self.norm_count * self.hidden + latent) if eager and self.rms else 0
+        around += (5 * element_bytes - 2 * less) * self.hidden if self.further else 0
         softmax = (element_bytes + (element_bytes + MASK_BYTES if self.dropout else 0)) * self.whole_sequence
-        inside = element_bytes * (states + normed + inner) + self.heads * (softmax if scores else STATISTIC_BYTES)
+        inside: float = element_bytes * (states + normed + inner)
+        inside += self.heads * (softmax if scores else STATISTIC_BYTES)
         inside += WIDE_BYTES * normed if eager and self.rms else 0
-        inside -= less * self.active * self.ffn - (narrow_bytes or 0) * self.queries
+        inside -= less * (self.active * self.ffn + self.shared_ffn) - (narrow_bytes or 0) * self.context
         if sequence_split:
             whole = self.reads * (element_bytes - less) * self.hidden if keeps_gathered else 0
             return self.sequence * (whole + (around - whole + inside) / ways)
         # The inputs of the first products are whole on each device, as the norms' are.
         return self.sequence * (around + inside / ways)
+
+    def _shared_bytes(self, element_bytes: int, narrow_bytes: float | None, *, dispatches: bool) -> float:
+        """Of a token: what an expert that all tokens pass reads, where the router does not keep it, and its result
+        where that is scaled.
+        """
+        if not self.shared_ffn:
+            return 0
+        kept = narrow_bytes or (0 if dispatches else element_bytes)
+        return (kept + (element_bytes if self.shared_gate else 0)) * self.hidden
 
     def checkpoint_bytes(
         self,
@@ -289,9 +353,10 @@ class LayerShape:
         eager = elementwise == "eager"
         scattered = (2 if eager else 1) if ways > 1 else 0
         around = self.hidden / share + scattered * self.hidden / share
-        inside = self.queries / ways
+        inside = self.context / ways
         for each in (self.linears if eager else self.linears[:-1])[::2]:
-            inside += each.rows / self.sequence * each.outer / (1 if each.name in SPLIT_BY_INPUT else ways)
+            whole = each.name in SPLIT_BY_INPUT or not each.split
+            inside += each.rows / self.sequence * each.outer / (1 if whole else ways)
         row_sums = STATISTIC_BYTES * self.heads / ways
         return self.sequence * (element_bytes * (around + inside) + row_sums)
 
@@ -304,12 +369,18 @@ VARIATIONS = (
     "head_norm",
     "wide_head_norm",
     "parallel",
+    "sinks",
+    "router_bias",
+    "shared_gate",
+    "further",
 )
 """Fields of LayerShape that an operator has as an attribute where they hold, and else not."""
+WIDTHS = ("window", "chunk", "shared_ffn")
+"""Other fields that it has where they are not 0."""
 
 
 def layer_shape(operator: Operator, context_ranks: int = 1) -> LayerShape:
-    """The shape that an operator of kind LAYER describes. context_ranks: those of its graph.
+    """The shape that an operator of LAYERS describes. context_ranks: those of its graph.
 
     Raises PipebenchError for a dim that it lacks.
     """
@@ -331,6 +402,10 @@ def layer_shape(operator: Operator, context_ranks: int = 1) -> LayerShape:
             vectors=said.get("vectors", 1),
             norms=said.get("norms", 2),
             context_ranks=context_ranks,
+            window=said.get("window", 0),
+            chunk=said.get("chunk", 0),
+            shared_ffn=said.get("shared_ffn", 0),
+            latent=latent_of(said),
             **{name: bool(said.get(name, 0)) for name in VARIATIONS},
         )
     except KeyError as missing:

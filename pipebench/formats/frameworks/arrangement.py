@@ -4,6 +4,8 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 
+from msgspec import UNSET
+
 from pipebench.costs.placement import lanes_of
 from pipebench.costs.shapes.transformer import EMBEDDING, HEAD, OVERLAPPED, SEQUENCE_SPLIT
 from pipebench.domain.errors import PipebenchError
@@ -11,6 +13,7 @@ from pipebench.domain.graph import Operator, OperatorGraph
 from pipebench.domain.placement import PlacementKind, stands_as
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem
+from pipebench.domain.profile import NarrowPrecision
 from pipebench.domain.recomputation import RecomputePin, Repeated, repeated
 
 
@@ -98,10 +101,25 @@ class Arrangement:
         """Whether replicas share out weights and gradients as well (ZeRO-3)."""
         return self.holders > 1 and self.problem.regime.shards_weights
 
+    @property
+    def products(self) -> NarrowPrecision | None:
+        """The precision of the layers' products, None where it is that of the weights."""
+        told = self.problem.profile.provenance.products
+        return None if told is UNSET else told
+
+    @property
+    def unfused(self) -> bool:
+        """Whether attention was priced as kernels of its own, with the scores in memory."""
+        return self.problem.profile.provenance.attention in ("unfused", "selective")
+
     def require_plain_products(self) -> None:
-        """Raises CannotExpress where products run beside the collectives that they wait for."""
+        """Raises CannotExpress where products run beside the collectives that they wait for, or in fewer bits."""
         if self.tensor_overlap:
             raise CannotExpress("products run beside the collectives of tensor parallelism (tensor_overlap=on)")
+        if self.products is not None:
+            raise CannotExpress(
+                f"products of layers run in {self.products}", "plan without products= of the profiler"
+            )
 
     def require_whole_weights(self, why: str) -> None:
         """Raises CannotExpress, with what stands against it, where replicas share out weights."""

@@ -4,13 +4,14 @@ import re
 from collections.abc import Sequence
 from itertools import groupby
 
-from pipebench.costs.shapes.transformer import EMBEDDING, HEAD, LAYER, NORM, POSITIONS, layer_shape
+from pipebench.costs.shapes.transformer import EMBEDDING, FURTHER, HEAD, LAYER, NORM, POSITIONS
 from pipebench.domain.errors import PipebenchError
-from pipebench.domain.graph import Operator, OperatorGraph
 from pipebench.domain.problem import Regime
+from pipebench.domain.profile import NarrowPrecision
 from pipebench.formats.frameworks.arrangement import Arrangement, CannotExpress
 from pipebench.formats.frameworks.facts import TORCHTITAN, framework_family
 from pipebench.formats.frameworks.launch import megatron_launch
+from pipebench.formats.frameworks.megatron_model import model_flags, unsaid
 
 MOST_SYMBOLS = 100_000
 _GROUP = re.compile(r"\(([^()]+)\)\*(\d{1,6})", re.ASCII)
@@ -120,7 +121,9 @@ EXCLUSIVE = (
     "not together with --num-layers-per-virtual-pipeline-stage, --num-virtual-stages-per-pipeline-rank, "
     "--decoder-first/last-pipeline-num-layers, --account-for-* or --hybrid-layer-pattern"
 )
-SYMBOLS = {EMBEDDING: "E", POSITIONS: "", LAYER: "t", NORM: "", HEAD: "L"}
+NARROW_FLAGS: dict[NarrowPrecision, str] = {"fp8": "--fp8-format hybrid", "fp4": "--fp4-format e2m1"}
+"""Products of layers in fewer bits, by its usual recipe."""
+SYMBOLS = {EMBEDDING: "E", POSITIONS: "", LAYER: "t", FURTHER: "m", NORM: "", HEAD: "L"}
 
 
 def layout_stages(made: Arrangement) -> tuple[str, ...]:
@@ -169,10 +172,10 @@ def flags(made: Arrangement) -> str:
         )
     stages = layout_stages(made)
     layers = sum(operator.kind == LAYER for operator in made.graph.operators)
-    check_layout(stages, made.pipeline, layers)
-    problem, graph = made.problem, made.graph
+    check_layout(stages, made.pipeline, layers, sum(operator.kind == FURTHER for operator in made.graph.operators))
+    problem = made.problem
     lines = [
-        *_model(graph, layers, made.shares_embedding, made.context_ranks),
+        *model_flags(made, layers),
         f"--tensor-model-parallel-size {made.tensor_parallel}",
         f"--pipeline-model-parallel-size {made.pipeline}",
         f"--pipeline-model-parallel-layout '{write_layout(stages)}'",
@@ -189,6 +192,10 @@ def flags(made: Arrangement) -> str:
         lines.append("--use-distributed-optimizer")
     if problem.regime.precision != "fp32":
         lines.append(f"--{problem.regime.precision}")
+    if made.products is not None:
+        lines.append(NARROW_FLAGS[made.products])
+    if made.unfused:
+        lines.append("--attention-backend unfused")
     lines += _gradients(problem.regime)
     lines += _optimizer(problem.regime)
     lines += _overlap(made)
@@ -238,90 +245,10 @@ def comments(made: Arrangement) -> list[str]:
             if made.problem.regime.optimizer == "none"
             else []
         ),
-        *(f"no flag says this of the model, its layer specification is yours: {what}" for what in _unsaid(made)),
+        *(f"no flag says this of the model, its layer specification is yours: {what}" for what in unsaid(made)),
         "flags that do not bear on the plan (base of rotations, epsilon of norms, tokenizer, data) are yours",
         "the final norm runs with the last layer's or the head's stage, as Megatron places it",
     ]
-
-
-def _model(graph: OperatorGraph, layers: int, tied: bool, context: int) -> list[str]:
-    """context: ranks that share out the sequence, of which the graph has the part of one."""
-    layer = _first(graph, LAYER)
-    shape = layer_shape(layer)
-    lines = [
-        f"--num-layers {layers}",
-        f"--hidden-size {shape.hidden}",
-        f"--ffn-hidden-size {shape.ffn}",
-        f"--num-attention-heads {shape.heads}",
-        f"--seq-length {shape.sequence * context}",
-    ]
-    if shape.kv_heads != shape.heads:
-        lines.append(f"--group-query-attention --num-query-groups {shape.kv_heads}")
-    if shape.head * shape.heads != shape.hidden:
-        lines.append(f"--kv-channels {shape.head}")
-    if shape.experts > 1:
-        lines.append(f"--num-experts {shape.experts} --moe-router-topk {shape.active}")
-    if shape.branches == 2:
-        lines.append("--swiglu")
-    if layer.attributes.get("squared_relu"):
-        lines.append("--squared-relu")
-    if shape.rms:
-        lines.append("--normalization RMSNorm")
-    if shape.head_norm:
-        lines.append("--qk-layernorm")
-    if not (shape.output_bias or shape.ffn_biases):
-        lines.append("--disable-bias-linear")
-        lines += ["--add-qkv-bias"] if shape.qkv_bias else []
-    if not shape.dropout:
-        lines.append("--hidden-dropout 0.0 --attention-dropout 0.0")
-    lines += _positions(graph, layer, context)
-    if not tied:
-        lines.append("--untie-embeddings-and-output-weights")
-    return lines
-
-
-def _first(graph: OperatorGraph, kind: str) -> Operator:
-    return next(operator for operator in graph.operators if operator.kind == kind)
-
-
-def _positions(graph: OperatorGraph, layer: Operator, context: int) -> list[str]:
-    """A table of positions is what Megatron has unless it is told."""
-    learned = [operator for operator in graph.operators if operator.kind == POSITIONS]
-    if learned:
-        return [f"--max-position-embeddings {learned[0].dims['rows']}"]
-    lines = [f"--max-position-embeddings {layer.dims['sequence'] * context}"]
-    if layer.attributes.get("alibi"):
-        return [*lines, "--position-embedding-type none"]
-    percent = layer.attributes.get("rotary_percent", 100)
-    return [
-        *lines,
-        "--position-embedding-type rope",
-        *([f"--rotary-percent {percent / 100:g}"] if percent != 100 else []),
-    ]
-
-
-def _unsaid(made: Arrangement) -> list[str]:
-    """What the model is and no flag of Megatron says."""
-    graph, layer = made.graph, _first(made.graph, LAYER)
-    shape, said = layer_shape(layer), layer.attributes
-    tables, head = _first(graph, EMBEDDING).parameters, _first(graph, HEAD).parameters
-    biases = shape.state_biases, shape.output_bias, shape.ffn_biases
-    unsaid = {
-        "bidirectional attention": not shape.causal,
-        "attention and feed-forward part read one input": shape.parallel,
-        "results of attention and feed-forward part are normed too": shape.norms > 2,
-        "norms of queries and keys have weights of all heads": shape.wide_head_norm,
-        "norms subtract the mean and do not shift": shape.centred and shape.vectors == 1,
-        "norms have no weights": shape.vectors == 0,
-        "ALiBi": bool(said.get("alibi")),
-        "the feed-forward part is gated by gelu (--swiglu has its widths and its work)": shape.branches == 2
-        and bool(said.get("gelu")),
-        "its activation is relu": bool(said.get("relu")),
-        "a norm behind the embedding": len(tables) > 1,
-        "a bias of the head": len(head) > 1,
-        "biases of some products": any(biases[1:]) and not all(biases),
-    }
-    return [what for what, holds in unsaid.items() if holds]
 
 
 def _gradients(regime: Regime) -> list[str]:

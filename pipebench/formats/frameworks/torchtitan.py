@@ -94,6 +94,7 @@ def text(made: Arrangement, csv: str) -> str:
         ")\n"
         f"activation_checkpoint = {_CHECKPOINTS[made.recompute]}\n"
         f"{_compilation(made)}"
+        f"{_converters(made)}"
         f"{_loss(made)}"
         f"{_training(made)}{_own_model(made)}"
         + "".join(f"# {line}\n" for line in [*_other_words(made), *torchtitan_launch(made).lines()])
@@ -140,6 +141,8 @@ def _other_words(made: Arrangement) -> Iterator[str]:
         yield f"gradients: the plan counts {kept}; torchtitan reduces and keeps them in fp32"
     if regime.optimizer == "none":
         yield "optimizer: the plan counts none (--optimizer adam)"
+    if made.unfused:
+        yield "attention: the plan counts unfused kernels; torchtitan's is fused, faster and with less memory"
     if made.pipeline == 1 and _priced_as(made) is not None:
         yield "CUDA graphs, usual there, hide launches that are priced: without that line it may be faster"
 
@@ -153,7 +156,10 @@ def _own_model(made: Arrangement) -> str:
         return ""
     biases = shape.output_bias or shape.ffn_biases
     usual = shape.rms and shape.branches == 2 and shape.norms == 2 and not shape.parallel and not biases
-    if usual and not shape.wide_head_norm and not any(said.get(each) for each in ("gelu", "relu", "alibi")):
+    layers = [operator for operator in made.graph.operators if operator.kind == LAYER]
+    differ = any((each.dims, each.attributes) != (layer.dims, layer.attributes) for each in layers)
+    own = shape.wide_head_norm or shape.shared_ffn or shape.latent or shape.window or shape.chunk or differ
+    if usual and not own and not any(said.get(each) for each in ("gelu", "relu", "alibi", "sinks", "router_bias")):
         return ""
     return "# its layers are not those of a Llama or a Qwen: the model with these modules is yours to register\n"
 
@@ -225,6 +231,25 @@ def _compilation(made: Arrangement) -> str:
         return "# compile: none\n"
     overlap = "enable_async_tensor_parallel=True, " if made.tensor_overlap else ""
     return f'compile = CompileConfig(enable=True, {overlap}components=["model"])\n' if framework or overlap else ""
+
+
+def _converters(made: Arrangement) -> str:
+    """What swaps the products of layers for those in fewer bits; the head keeps its own, as it is priced."""
+    if made.products is None:
+        return ""
+    framework = _priced_as(made)
+    compiled = framework is None or framework.elementwise != "eager"
+    kind, which = _CONVERTERS[made.products]
+    return (
+        f"converters = [{kind}.Config(model_compile_enabled={compiled}, {which})]"
+        "  # of your model's model_registry(...)\n"
+    )
+
+
+_CONVERTERS = {
+    "fp8": ("Float8LinearConverter", 'filter_fqns=["lm_head"]'),
+    "fp4": ("NVFP4LinearConverter", 'fqns=["layers"]'),
+}
 
 
 def _loss(made: Arrangement) -> str:

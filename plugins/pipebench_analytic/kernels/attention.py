@@ -79,15 +79,18 @@ class AttentionSurface(Value, frozen=True, kw_only=True):
         head_size: ArrayLike,
         *,
         causal: bool = True,
+        window: int | None = None,
     ) -> Floats:
         """Forward seconds; numbers or arrays that broadcast. kv_heads: heads of keys and values.
 
         causal: a query sees the keys up to its own. Not causal is modelled: the tables have causal attention only.
+        window: it sees the last ones only. That is modelled too: a block of queries works on whole keys from the
+        first one that any of its queries sees.
         """
         given = (batch, sequence, heads, kv_heads, head_size)
         arrays = np.broadcast_arrays(*(np.asarray(each, np.float64) for each in given))
         logs = np.log([max(getattr(self, name), TINY) for name in NAMES])
-        return _seconds(logs, self.multiprocessors, *arrays, causal=causal)
+        return _seconds(logs, self.multiprocessors, *arrays, causal=causal, window=window)
 
 
 NAMES = ("fixed_s", "flops_s", "head_half", "bytes_s", "token_s", "block_s", "overlap")
@@ -103,14 +106,23 @@ def _seconds(
     head_size: Floats,
     *,
     causal: bool,
+    window: int | None = None,
 ) -> Floats:
     fixed, flops_s, half, bytes_s, token, block_s, order = np.exp(logs)
     blocks = np.ceil(sequence / QUERIES)
     keys = (sequence + np.minimum(QUERIES, sequence)) / 2 if causal else sequence
+    longest_keys = sequence
+    if window is not None:
+        longest_keys = np.minimum(sequence, window + QUERIES)
+        # Blocks whose keys grow with their place, and then those with as many each; all grow: the mean above.
+        keys = (
+            longest_keys * (longest_keys + np.minimum(QUERIES, sequence)) / 2
+            + (sequence - longest_keys) * longest_keys
+        ) / sequence
     rate = flops_s / multiprocessors * head_size / (head_size + half)
     key_s = 4 * np.minimum(QUERIES, sequence) * head_size / rate
     mean = batch * heads * blocks * (key_s * keys + block_s) / multiprocessors
-    longest = key_s * sequence + block_s
+    longest = key_s * longest_keys + block_s
     large, small = np.maximum(mean, longest), np.minimum(mean, longest)
     products = large * (1 + (small / large) ** order) ** (1 / order)
     tokens = batch * sequence

@@ -39,7 +39,7 @@ OUTPUT_BYTES = 2
 PARTIAL_BYTES = 4
 """Of one element of a part's sum."""
 CONVERT_BYTES = 3
-"""Of one element that is read in 16 bits and written in 8."""
+"""Of one element that is read in 16 bits and written in 8, or in fewer and a scale."""
 
 LARGE_M = 512
 """Training has that many rows and more."""
@@ -84,7 +84,7 @@ class GemmSurface(Value, frozen=True, kw_only=True):
     """Coefficients of one device and precision.
 
     - multiprocessors: of the device.
-    - element_bytes: of one element of both factors (2: bf16 and fp16, 1: fp8).
+    - element_bytes: of one element of both factors (2: bf16 and fp16, 1: fp8, 0.5625: fp4 with its scales).
     - fixed_s: seconds that each product takes besides all else.
     - weight_bytes_s: bytes/s of the k x n factor, which comes from memory.
     - activation_bytes_s: bytes/s of the m x k factor and the output, which the cache may hold.
@@ -94,14 +94,14 @@ class GemmSurface(Value, frozen=True, kw_only=True):
     - slowdown, slowdown_bytes: the share by which many bytes slow it down, and the bytes at half of that.
     - wave_share: how much of a full wave a wave takes that is not full (1: all of it, 0: as much as it is full).
     - split_s, split_bytes_s: seconds of a cut along k, and bytes/s of its partial sums.
-    - convert_elements_s: elements/s of the conversion of the m x k factor to 8 bits (0: none).
+    - convert_elements_s: elements/s of the conversion of the m x k factor to fewer bits (0: none).
     - convert_miss_elements_s: the same for what the cache does not hold, on top.
     - tile_flops_s: FLOP/s of one multiprocessor, by tile shape.
     - tile_s: seconds of a tile besides its products, by tile shape.
     """
 
     multiprocessors: int
-    element_bytes: int
+    element_bytes: float
     fixed_s: float
     weight_bytes_s: float
     activation_bytes_s: float
@@ -160,7 +160,7 @@ TINY = 1e-300
 """In place of a rate of zero, whose logarithm is not finite: no such kernel."""
 
 
-def _seconds(logs: Floats, m: Floats, n: Floats, k: Floats, multiprocessors: int, element_bytes: int) -> Floats:
+def _seconds(logs: Floats, m: Floats, n: Floats, k: Floats, multiprocessors: int, element_bytes: float) -> Floats:
     """logs: logarithms of the coefficients in the order of NAMES, then tile_flops_s and tile_s."""
     known = dict(zip(NAMES, np.exp(logs[: len(NAMES)]), strict=True))
     rates, overheads = np.exp(logs[len(NAMES) :]).reshape(2, len(TILES))
@@ -196,11 +196,11 @@ def _norm(one: Floats, other: Floats, order: float) -> Floats:
     return np.asarray(large * (1 + (small / large) ** order) ** (1 / order))
 
 
-def fit_gemm(table: GemmTable, chip: Chip, *, element_bytes: int = 2, jumps: int = JUMPS) -> GemmSurface:
+def fit_gemm(table: GemmTable, chip: Chip, *, element_bytes: float = 2, jumps: int = JUMPS) -> GemmSurface:
     """The surface of these products, by least squares on the logarithm of the ratio; the same each time.
 
-    Products of LARGE_M rows and more count more, as training has these. element_bytes: 1 fits a conversion to 8
-    bits too. jumps: how often the search starts again; fewer are quicker.
+    Products of LARGE_M rows and more count more, as training has these. element_bytes: 1 and less fits
+    a conversion to these bits too. jumps: how often the search starts again; fewer are quicker.
     Raises PipebenchError for fewer than FEWEST_POINTS products.
     """
     if len(table.m) < FEWEST_POINTS:
@@ -230,10 +230,10 @@ def fit_gemm(table: GemmTable, chip: Chip, *, element_bytes: int = 2, jumps: int
     )
 
 
-def _box(chip: Chip, element_bytes: int) -> Box:
+def _box(chip: Chip, element_bytes: float) -> Box:
     """Where the search starts and what a device can do: no rate above the data sheet's but the cache's."""
     one, wide = chip.peak_flops / chip.multiprocessors, chip.bytes_s
-    converts = element_bytes == 1
+    converts = element_bytes <= 1
     ranges = {
         "fixed_s": (3e-6, 3e-7, 3e-5),
         "weight_bytes_s": (0.8 * wide, 0.3 * wide, wide),

@@ -3,7 +3,7 @@
 import re
 from functools import cache
 from importlib.resources import files
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -13,15 +13,29 @@ from pipebench_analytic.kernels.attention import AttentionSurface, modelled_atte
 from pipebench_analytic.kernels.collectives import CollectiveCurves
 from pipebench_analytic.kernels.gemm import GemmSurface
 
-KernelPrecision = Literal["bf16", "fp16", "fp8"]
+KernelPrecision = Literal["bf16", "fp16", "fp8", "fp4"]
+
+
+class SameChip(NamedTuple):
+    """A measured device, and how many times its rates a device with its chip has by the data sheets of both."""
+
+    chip: str
+    factor: float = 1.0
+    fp4_factor: float = 1.0
+
+    def of(self, precision: str) -> float:
+        """The factor in a precision."""
+        return self.fp4_factor if precision == "fp4" else self.factor
+
+
 SAME_CHIP = {
-    "GB200": ("B200", 2500 / 2250),
-    "B300": ("B200", 1.0),
-    "GB300": ("B200", 2500 / 2250),
-    "H800": ("H100", 1.0),
+    "GB200": SameChip("B200", 2500 / 2250, 10 / 9),
+    "B300": SameChip("B200", fp4_factor=13.5 / 9),
+    "GB300": SameChip("B200", 2500 / 2250, 15 / 9),
+    "H800": SameChip("H100"),
 }
-"""Devices whose kernels were not measured: the measured one that has their chip, and how many times its rate in 16
-bits their data sheets say."""
+"""Devices whose kernels were not measured. Rates in 4 bits, dense, are 9 PFLOP/s of a B200 and those of NVIDIA's
+data sheets of HGX B300, GB200 NVL72 and GB300 NVL72, for one device."""
 OTHER_BUILDS = frozenset({"pcie", "nvl", "mig"})
 """Words of a name for a build that has another clock, other memory or other links than the measured one."""
 
@@ -86,13 +100,15 @@ class KernelSpeeds(Value, frozen=True, kw_only=True):
         found = self.gemm.get("bf16" if precision == "fp16" else precision)
         return None if found is None else found.surface
 
-    def faster(self, factor: float) -> "KernelSpeeds":
-        """The same with so many times the rate of products. Modelled attention follows, a measured one stays."""
+    def at_rates_of(self, same: SameChip) -> "KernelSpeeds":
+        """Those of a device with this chip. Modelled attention follows the products, a measured one stays."""
         gemm = {
-            precision: replace(fitted, surface=fitted.surface.faster(factor))
+            precision: replace(fitted, surface=fitted.surface.faster(same.of(precision)))
+            if same.of(precision) != 1
+            else fitted
             for precision, fitted in self.gemm.items()
         }
-        return self if factor == 1 else replace(self, gemm=gemm)
+        return replace(self, gemm=gemm)
 
     def fused_attention(self) -> AttentionSurface | None:
         """Forward of fused attention in 16 bits: fitted, or modelled from the device's products. None: neither.
@@ -131,8 +147,8 @@ def kernel_speeds(device_type: str) -> KernelSpeeds | None:
     known = _known(device_type)
     if known is None:
         return None
-    chip, factor = SAME_CHIP.get(known, (known, 1.0))
-    return shipped_speeds()[chip].faster(factor)
+    same = SAME_CHIP.get(known)
+    return shipped_speeds()[known] if same is None else shipped_speeds()[same.chip].at_rates_of(same)
 
 
 def measured_elsewhere(device_type: str) -> str:
@@ -140,7 +156,7 @@ def measured_elsewhere(device_type: str) -> str:
     known = _known(device_type)
     if known is None:
         return f"kernels of {device_type} are not calibrated: peak rates"
-    return f"kernels of {device_type} are those measured on {SAME_CHIP[known][0]}" if known in SAME_CHIP else ""
+    return f"kernels of {device_type} are those measured on {SAME_CHIP[known].chip}" if known in SAME_CHIP else ""
 
 
 def _known(device_type: str) -> str | None:

@@ -5,6 +5,7 @@ import hashlib
 import io
 import math
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from pipebench.documents.decoding import require_size, without_mark
 from pipebench.domain.cluster import DeviceType
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.limits import LARGEST_FILE_BYTES
+from pipebench.domain.profile import ELEMENT_BYTES, NARROW_BYTES, NarrowPrecision
 from pipebench.system.files import open_regular
 from pipebench_analytic.kernels.attention import AttentionTable
 from pipebench_analytic.kernels.collectives import OPERATIONS, CollectiveTable
@@ -20,14 +22,14 @@ from pipebench_analytic.kernels.gemm import Chip, GemmTable
 from pipebench_analytic.kernels.speeds import KernelSpeeds, kernel_speeds
 from pipebench_analytic.kernels.validation import fitted_attention, fitted_collectives, fitted_gemm
 
-DTYPES = {"bf16": "bf16", "bfloat16": "bf16", "fp16": "bf16", "float16": "bf16", "half": "bf16", "fp8": "fp8"}
+DTYPES = dict.fromkeys(("bf16", "bfloat16", "fp16", "float16", "half"), "bf16") | {"fp8": "fp8", "fp4": "fp4"}
 COLUMNS = {
     "gemm": ("m", "n", "k"),
     "attention": ("batch", "sequence", "heads", "kv_heads", "head_size"),
 } | dict.fromkeys(OPERATIONS, ("devices", "bytes"))
 """By op: the columns that its rows need, besides op and latency_ms (and dtype, of gemm)."""
-FP8_FACTOR = 2
-"""Dense rate in 8 bits over that in 16."""
+RATE_FACTORS = {"bf16": 1, "fp8": 2, "fp4": 4}
+"""Dense rate in a precision over that in 16 bits."""
 
 Row = Mapping[str, str]
 
@@ -37,8 +39,8 @@ def speeds_from_csv(
 ) -> KernelSpeeds:
     """The surfaces of the kernels in a CSV with a header; what it does not measure is left out.
 
-    Columns: op (gemm, attention, all_reduce, all_gather, reduce_scatter, all_to_all), dtype (bf16, fp16 or fp8, of
-    gemm), latency_ms, and those that COLUMNS names for the op; others are passed over, order does not matter.
+    Columns: op (gemm, attention, all_reduce, all_gather, reduce_scatter, all_to_all), dtype (of gemm,
+    one of DTYPES), latency_ms, and those that COLUMNS names for the op; others are passed over, in any order.
     source: what the file is called in messages. multiprocessors: needed for a device that does not ship.
     Raises PipebenchError: no such column or op, a number that is not above zero, too few rows, no peak rate.
     """
@@ -60,11 +62,9 @@ def speeds_from_csv(
     products = {
         precision: fitted_gemm(
             GemmTable(*_arrays(own, "gemm", source)),
-            chip
-            if precision == "bf16"
-            else Chip(chip.multiprocessors, FP8_FACTOR * chip.peak_flops, chip.bytes_s),
+            Chip(chip.multiprocessors, RATE_FACTORS[precision] * chip.peak_flops, chip.bytes_s),
             source,
-            element_bytes=1 if precision == "fp8" else 2,
+            element_bytes=NARROW_BYTES.get(cast(NarrowPrecision, precision), ELEMENT_BYTES["bf16"]),
         )
         for precision, own in gemms.items()
     }

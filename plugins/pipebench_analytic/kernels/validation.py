@@ -40,7 +40,7 @@ def _errors(predicted: Floats, measured: Floats, parts: Mapping[str, NDArray[np.
     return {name: fit_error(predicted[part], measured[part]) for name, part in parts.items() if part.any()}
 
 
-def fitted_gemm(table: GemmTable, chip: Chip, source: str, *, element_bytes: int = 2) -> FittedGemm:
+def fitted_gemm(table: GemmTable, chip: Chip, source: str, *, element_bytes: float = 2) -> FittedGemm:
     """The surface of four fifths of the shapes (n, k), and its errors on the rest."""
     held = held_back(table.n, table.k)
     surface = fit_gemm(table.part(~held), chip, element_bytes=element_bytes)
@@ -51,8 +51,8 @@ def fitted_gemm(table: GemmTable, chip: Chip, source: str, *, element_bytes: int
         "over 2e10 FLOP": rest.flops > LARGE_FLOPS,
     }
     what = "one product of m x k by k x n"
-    if element_bytes == 1:
-        what += ", with the conversion of the m x k factor to 8 bits"
+    if element_bytes <= 1:
+        what += f", with the conversion of the m x k factor to {8 if element_bytes == 1 else 4} bits"
     errors = _errors(surface.seconds(rest.m, rest.n, rest.k), rest.seconds, parts)
     return FittedGemm(
         origin=Origin(what=what, source=source, points=len(table.m), held_back=errors), surface=surface

@@ -200,6 +200,72 @@ def test_experts_of_a_model_that_is_known_are_shared_out() -> None:
     assert (whole.ep, whole.model) == (1, spec.model)
 
 
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        (
+            "GPT OSS 120B (Pre-Training Performance)",
+            "layers=36,hidden=2880,heads=64,kv_heads=8,ffn=2880,vocab=201088,sequence=4096,tied=false,dropout=false,"
+            "experts=128,active=4,head=64,head_norm=false,window=128,windowed=wf,sinks=true,qkv_bias=true,"
+            "out_bias=true,ffn_bias=true,router_bias=true]",
+        ),
+        (
+            "DeepSeekV3 (w/o MTP) (Pre-Training Performance)",
+            "layers=61,hidden=7168,heads=128,kv_heads=0,ffn=2048,vocab=129280,sequence=4096,tied=false,dropout=false,"
+            "experts=256,active=8,head=192,head_norm=false,routed=d3e58,dense_ffn=18432,shared_ffn=2048,"
+            "query_rank=1536,key_rank=512,rotated=64,value_head=128]",
+        ),
+    ],
+)
+def test_models_with_experts_are_known_by_name(name: str, options: str) -> None:
+    made = express(run(**QWEN | {"model": name})).spec
+    assert made.model is not None
+    assert made.model.endswith(options)
+
+
+@pytest.mark.parametrize(
+    ("name", "further", "stated"),
+    [("DeepSeekV3 (w/ MTP)", True, True), ("DeepSeekV3 (w/o MTP)", False, True), ("DeepSeekV3", True, False)],
+)
+def test_further_tokens_are_predicted_unless_the_row_says_it(name: str, further: bool, stated: bool) -> None:
+    row = run(**QWEN | {"model": name})
+    made = express(row)
+    assert made.spec.model is not None
+    assert made.spec.model.endswith("mtp=1]") == further
+    assert ("further tokens predicted" not in assumed(made)) == stated
+    if not stated:
+        without = express(row, {"further tokens predicted": "0"}).spec.model
+        assert without is not None
+        assert "mtp" not in without
+
+
+@pytest.mark.parametrize(("pp", "vpp", "last"), [("4", "", 13), ("8", "", 5), ("4", "4", 1), ("2", "8", 1)])
+def test_the_last_stage_has_what_others_leave_it_where_it_predicts_further_tokens(
+    pp: str, vpp: str, last: int
+) -> None:
+    """The layouts of 4, 8 and 16 stages that the recipes of Megatron-Bridge have for DeepSeek-V3."""
+    changes = {"model": "DeepSeekV3", "pp": pp, "vpp": vpp, "gpus": "64", "ep": "8", "schedule": ""}
+    by_stage = express(run(**QWEN | changes)).layers_by_stage
+    assert by_stage[-1] == last
+    assert len(set(by_stage[:-1])) == 1
+    assert sum(by_stage) == 61
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("gpt-oss-20b", "gpt-oss-20b"),
+        ("openai/gpt-oss-120b", "gpt-oss-120b"),
+        ("deepseek-ai/DeepSeek-V3", "deepseek-v3"),
+        ("DeepSeekV3", "deepseek-v3"),
+        ("DeepSeekV4 Flash", "deepseekv4 flash"),
+        ("DeepSeek-V3.1", "deepseek-v3.1"),
+    ],
+)
+def test_a_plain_name(name: str, known: str) -> None:
+    assert plain_name(name) == known
+
+
 def test_a_partition_is_taken_as_it_is() -> None:
     assert express(run(partition="5-3")).layers_by_stage == (5, 3)
 
@@ -210,6 +276,8 @@ def test_a_partition_is_taken_as_it_is() -> None:
         ({"ep": "8"}, "expert parallelism"),
         (QWEN | {"ep": "16"}, "ranks of a stage that cannot share out the experts"),
         (QWEN | {"model": "Qwen3_30B_a3B (tokendrop)"}, "tokens that experts drop"),
+        (QWEN | {"model": "Nemotron_3_Nano"}, "expert parallelism"),
+        (QWEN | {"model": "DeepSeekV4 Flash"}, "expert parallelism"),
         (
             QWEN | {"tp": "2", "recompute": "none + no sequence parallel"},
             "experts under tensor parallelism without sequence parallelism",
@@ -239,6 +307,7 @@ def test_a_partition_is_taken_as_it_is() -> None:
         ({"tp": "", "dp": ""}, "columns tp and dp are empty"),
         ({"device": "Z9-1TB"}, "no figures for the device Z9"),
         ({"precision": "NVFP4"}, "no rate in fp4 for A100-SXM4-80GB"),
+        ({"precision": "NVFP4", "device": "H100-80GB"}, "no rate in fp4 for H100-SXM5-80GB"),
         ({"precision": "FP8-CS"}, "no rate in fp8 for A100-SXM4-80GB"),
         ({"precision": "int3"}, "an unknown precision"),
         ({"gbs": ""}, "column gbs is empty"),
@@ -445,10 +514,14 @@ def test_tensor_parallelism_may_span_nodes() -> None:
     assert made.spec.tp == 16
 
 
-def test_eight_bits_are_the_products_of_layers() -> None:
-    spec = express(run(device="H100-80GB", precision="FP8-CS")).spec
+@pytest.mark.parametrize(
+    ("device", "word", "products"),
+    [("H100-80GB", "FP8-CS", "fp8"), ("GB300", "MXFP8", "fp8"), ("B200", "NVFP4", "fp4")],
+)
+def test_few_bits_are_those_of_the_products_of_layers(device: str, word: str, products: str) -> None:
+    spec = express(run(device=device, precision=word)).spec
     assert spec.precision == "bf16"
-    assert "products=fp8" in spec.profiler
+    assert f"products={products}" in spec.profiler
 
 
 @pytest.mark.parametrize(

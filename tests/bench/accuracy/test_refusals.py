@@ -50,7 +50,9 @@ def test_a_device_that_does_not_ship_is_named_with_the_nearest() -> None:
         ("gpt2", "gpt2"),
         ("llama 7B", "llama"),
         ("mixtral-8x7B", None),
-        ("GPT OSS 120B", None),
+        ("GPT OSS 120B", "mixtral"),
+        ("GPT OSS 7B", None),
+        ("openai/gpt-oss-7b", None),
         ("gptq", None),
     ],
 )

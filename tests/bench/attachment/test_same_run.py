@@ -43,9 +43,9 @@ def test_a_plan_that_no_framework_runs_has_no_log() -> None:
         require_same(again_by_stage(logged_run(), 1))
 
 
-def test_products_are_as_the_profiler_was_told() -> None:
+def test_products_are_as_the_profile_says() -> None:
     made = logged_run()
-    narrow = replace(made.problem.profile.provenance, profiler="analytic[max_tensor_parallel=2,products=fp8]")
+    narrow = replace(made.problem.profile.provenance, products="fp8")
     told = made._replace(problem=replace(made.problem, profile=replace(made.problem.profile, provenance=narrow)))
     require_same(told, fp8="hybrid")
     with pytest.raises(PipebenchError, match="precision of products bf16, the plan has fp8"):

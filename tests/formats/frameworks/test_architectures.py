@@ -130,12 +130,89 @@ def test_megatron_is_told_of_the_layers(options: dict[str, Any], flags: list[str
 
 
 ROUTED: dict[str, Any] = {"architecture": "mixtral", "experts": 4, "active": 2}
+EXPERTS = "--num-experts 4 --moe-router-topk 2"
+LATENT: dict[str, Any] = {"head": 48, "key_rank": 24, "rotated": 16, "value_head": 40}
 
 
-def shared(ranks: int, tensor: int, data: int, sharding: OptimizerSharding = "zero1") -> Arrangement:
+@pytest.mark.parametrize(
+    ("options", "flags"),
+    [
+        ({"window": 32}, ["--window-size 31,0"]),
+        ({"window": 32, "windowed": "w3f"}, ["--window-size 31,0 --window-attn-skip-freq 4"]),
+        ({"window": 32, "windowed": "fw"}, ["--window-size 31,0 --window-attn-skip-freq '([0]*1+[1]*1)*4'"]),
+        (
+            {"window": 32, "windowed": "f6w2", "sinks": True},
+            ["--window-size 31,0 --window-attn-skip-freq '[0]*6+[1]*2'", "--softmax-type learnable"],
+        ),
+        (
+            {"window": 32, "windowed": "fww"},
+            ["--window-size 31,0 --window-attn-skip-freq '[0]*1+[1]*2+[0]*1+[1]*2+[0]*1+[1]*1'"],
+        ),
+        (ROUTED | {"ffn_bias": True, "router_bias": True}, [EXPERTS]),
+        (
+            ROUTED | {"routed": "d3e5", "dense_ffn": 2048, "shared_ffn": 512},
+            [
+                EXPERTS,
+                "--moe-ffn-hidden-size 1024 --moe-layer-freq '[0]*3+[1]*5'",
+                "--moe-shared-expert-intermediate-size 512",
+            ],
+        ),
+        (
+            ROUTED | {"routed": "de", "shared_ffn": 512, "shared_gate": True},
+            [
+                EXPERTS,
+                "--moe-ffn-hidden-size 1024 --moe-layer-freq '([0]*1+[1]*1)*4'",
+                "--moe-shared-expert-intermediate-size 512 --moe-shared-expert-gate",
+            ],
+        ),
+        (
+            LATENT | {"query_rank": 64},
+            [
+                "--multi-latent-attention",
+                "--q-lora-rank 64 --kv-lora-rank 24",
+                "--qk-head-dim 32 --qk-pos-emb-head-dim 16 --v-head-dim 40",
+            ],
+        ),
+        (
+            LATENT,
+            [
+                "--multi-latent-attention",
+                "--kv-lora-rank 24",
+                "--qk-head-dim 32 --qk-pos-emb-head-dim 16 --v-head-dim 40",
+            ],
+        ),
+    ],
+)
+def test_megatron_is_told_of_layers_that_differ(options: dict[str, Any], flags: list[str]) -> None:
+    """Patterns have an entry for each layer, a 1 where there is a window or experts (`moe_freq_type`)."""
+    made = arranged(**options)
+    lines = TARGETS["megatron"].write(made, "").splitlines()
+    plain = TARGETS["megatron"].write(arranged(), "").splitlines()
+    usual = ("--kv-channels", "--qk-layernorm", "--ffn-hidden-size", "--pipeline-model-parallel-layout")
+    assert [line for line in lines if line not in plain and not line.startswith(usual)] == flags
+    assert ("--qk-layernorm" in lines) == ("key_rank" in options)
+    assert f"--ffn-hidden-size {options.get('dense_ffn', 1024)}" in lines
+    assert unsaid(made) == (["biases of some products"] if options.get("ffn_bias") else [])
+
+
+def test_what_megatron_has_no_flag_for() -> None:
+    assert unsaid(arranged(chunk=32)) == ["tokens see their part of the sequence"]
+    assert unsaid(arranged(**ROUTED, router_bias=True)) == ["a bias of the router"]
+
+
+def test_megatron_splits_no_experts_with_biases() -> None:
+    with pytest.raises(CannotExpress, match="experts with biases that tensor parallelism splits") as caught:
+        TARGETS["megatron"].write(shared(1, 2, 4, ffn_bias=True), "")
+    assert caught.value.hint == "plan with --ep, which keeps experts whole, or --tp 1"
+    assert "--expert-tensor-parallel-size 1" in TARGETS["megatron"].write(shared(4, 2, 4, ffn_bias=True), "")
+
+
+def shared(
+    ranks: int, tensor: int, data: int, sharding: OptimizerSharding = "zero1", **options: Any
+) -> Arrangement:
     """Stages of so many replicas of so many ranks; some of these share out the experts."""
     pins = Pins(tensor_parallel=tensor, pipeline=2, data_parallel=data, virtual_stages=1, recompute="none")
-    made = problem(2 * tensor * data, 8, pins, sharding, expert_parallel=ranks, **TINY | ROUTED)
+    made = problem(2 * tensor * data, 8, pins, sharding, expert_parallel=ranks, **TINY | ROUTED | options)
     return arrange(made, planned(made))
 
 
@@ -174,6 +251,11 @@ def test_others_have_no_words_for_shared_experts(target: str) -> None:
         ({"norms": 4}, True),
         ({"activation": "gelu"}, True),
         ({"out_bias": True}, True),
+        ({"window": 128}, True),
+        (ROUTED, False),
+        (ROUTED | {"routed": "de"}, True),
+        (ROUTED | {"shared_ffn": 512}, True),
+        (LATENT, True),
     ],
 )
 def test_torchtitan_says_that_it_has_no_such_model(options: dict[str, Any], own: bool) -> None:

@@ -203,6 +203,43 @@ def test_products_beside_collectives_have_a_flag() -> None:
         assert "tensor_overlap=on" in TARGETS[name].refusal(beside, planned(beside))
 
 
+def with_provenance(made: Problem, **said: Any) -> Problem:
+    provenance = replace(made.profile.provenance, **said)
+    return replace(made, profile=replace(made.profile, provenance=provenance))
+
+
+@pytest.mark.parametrize(
+    ("products", "flag", "kind", "which"),
+    [
+        ("fp8", "--fp8-format hybrid", "Float8LinearConverter", 'filter_fqns=["lm_head"]'),
+        ("fp4", "--fp4-format e2m1", "NVFP4LinearConverter", 'fqns=["layers"]'),
+    ],
+)
+def test_products_in_fewer_bits_are_told(
+    products: str, flag: str, kind: str, which: str, given: tuple[Problem, Plan]
+) -> None:
+    """Both frameworks multiply in 16 bits unless they are told; the others have no words for it."""
+    plain, plan = given
+    narrow = with_provenance(plain, products=products)
+    converter = f"{kind}.Config(model_compile_enabled=True, {which})"
+    for name, said in (("megatron", flag), ("torchtitan", converter)):
+        assert said in TARGETS[name].write(arrange(narrow, plan), "")
+        assert said.split("=")[0] not in TARGETS[name].write(arrange(plain, plan), "")
+    eager = TARGETS["torchtitan"].write(arrange(priced_by(narrow, "torchtitan-eager"), plan), "")
+    assert converter.replace("True", "False") in eager
+    for name in ("deepspeed", "pipelining"):
+        assert f"products of layers run in {products}" in TARGETS[name].refusal(narrow, plan)
+
+
+@pytest.mark.parametrize(("attention", "told"), [("unfused", True), ("selective", True), ("flash", False)])
+def test_unfused_attention_is_told(attention: str, told: bool, given: tuple[Problem, Plan]) -> None:
+    """Megatron-LM fuses it where it can; torchtitan has no other."""
+    plain, plan = given
+    made = arrange(with_provenance(plain, attention=attention), plan)
+    assert ("--attention-backend unfused\n" in TARGETS["megatron"].write(made, "")) == told
+    assert ("the plan counts unfused kernels" in TARGETS["torchtitan"].write(made, "")) == told
+
+
 def test_whole_stages_run_again_in_deepspeed(given: tuple[Problem, Plan]) -> None:
     """Its usual checkpoints would leave the first stage without gradients."""
     made, plan = given

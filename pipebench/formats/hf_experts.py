@@ -1,0 +1,101 @@
+"""Model types of Hugging Face whose layers have experts."""
+
+from pipebench.formats.hf_facts import (
+    ATTENTION_BIAS,
+    ATTENTION_BIASES,
+    SOME_ROTATE,
+    SUMS_OF_ALL_HEADS,
+    WIDE_NORMS,
+    ConfigFacts,
+    Key,
+    Options,
+    Switch,
+)
+
+EXPERT_FFN = Key(("moe_intermediate_size",))
+DEEPSEEK: Options = {
+    "architecture": "mixtral",
+    "ffn": EXPERT_FFN,
+    "active": Key(("num_experts_per_tok",)),
+    "routed": "first-dense",
+    "dense_ffn": Key(("intermediate_size",)),
+    "latent": True,
+}
+EXPERTS: dict[str, ConfigFacts] = {
+    "deepseek_v2": ConfigFacts(
+        experts=Key(("n_routed_experts", "num_experts"), 64),
+        first_routed=Key(("first_k_dense_replace",), 0),
+        shared=(Key(("n_shared_experts",), 2), EXPERT_FFN),
+        required={"attention_bias": (False,), "mlp_bias": (False,), "moe_layer_freq": (1,)},
+        **DEEPSEEK,
+    ),
+    "deepseek_v3": ConfigFacts(
+        experts=Key(("n_routed_experts", "num_local_experts"), 256),
+        first_routed=Key(("first_k_dense_replace",), 3),
+        shared=(Key(("n_shared_experts",), 1), EXPERT_FFN),
+        required={"attention_bias": (False,), "moe_layer_freq": (1,)},
+        **DEEPSEEK,
+    ),
+    "gpt_oss": ConfigFacts(
+        architecture="mixtral",
+        head_width=64,
+        experts=Key(("num_local_experts", "num_experts"), 128),
+        active=Key(("num_experts_per_tok", "experts_per_token"), 4),
+        always={"ffn_bias": True, "router_bias": True, "sinks": True},
+        switches=(Switch("attention_bias", True, ATTENTION_BIASES),),
+        left_out={"sliding_window": 128},
+        windows="turns",
+        full_every=Key((), 2),
+    ),
+    "llama4_text": ConfigFacts(
+        architecture="mixtral",
+        head_width=128,
+        experts=Key(("num_local_experts",), 16),
+        active=Key(("num_experts_per_tok",), 1),
+        routed="interleaved",
+        dense_ffn=Key(("intermediate_size_mlp",), 16384),
+        shared=(Key(("intermediate_size",)),),
+        switches=(ATTENTION_BIAS,),
+        left_out={"attention_chunk_size": 8192},
+        windows="turns",
+        full_every=Key(("no_rope_layer_interval",), 4),
+        not_priced=(SOME_ROTATE, "norms of heads without weights"),
+    ),
+    "mixtral": ConfigFacts(
+        architecture="mixtral",
+        experts=Key(("num_local_experts",), 8),
+        active=Key(("num_experts_per_tok",), 2),
+        windows="all",
+    ),
+    "olmoe": ConfigFacts(
+        architecture="mixtral",
+        experts=Key(("num_experts", "num_local_experts"), 64),
+        active=Key(("num_experts_per_tok",), 8),
+        always=WIDE_NORMS,
+        switches=(ATTENTION_BIAS,),
+        not_priced=(SUMS_OF_ALL_HEADS,),
+    ),
+    "qwen2_moe": ConfigFacts(
+        architecture="mixtral",
+        ffn=EXPERT_FFN,
+        experts=Key(("num_experts", "num_local_experts"), 60),
+        active=Key(("num_experts_per_tok",), 4),
+        routed="steps",
+        dense_ffn=Key(("intermediate_size",), 5632),
+        shared=(Key(("shared_expert_intermediate_size",), 5632),),
+        always={"shared_gate": True},
+        switches=(Switch("qkv_bias", True, {"qkv_bias": True}),),
+        left_out={"use_sliding_window": False},
+    ),
+    "qwen3_moe": ConfigFacts(
+        architecture="mixtral",
+        ffn=EXPERT_FFN,
+        experts=Key(("num_experts", "num_local_experts"), 128),
+        active=Key(("num_experts_per_tok",), 8),
+        always={"head_norm": True},
+        switches=(ATTENTION_BIAS,),
+        routed="steps",
+        dense_ffn=Key(("intermediate_size",), 6144),
+    ),
+}
+"""By model_type."""

@@ -1,0 +1,89 @@
+"""Which layers of a config.json see a window of the tokens before them, and which have experts."""
+
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from typing import Any
+
+from pipebench.domain.errors import PipebenchError
+from pipebench.formats.hf_facts import ConfigFacts, Key
+
+SEES = {"full_attention": "f", "sliding_attention": "w", "chunked_attention": "w"}
+"""Words of `layer_types` to the letters of the option `windowed`."""
+Count = Callable[[Key], int]
+
+
+def turns(letters: str) -> str:
+    """The shortest text that says these letters: what recurs once, a count behind a letter that repeats."""
+    runs = [(letter, len(list(run))) for letter, run in groupby(letters[: period(letters)])]
+    return "".join(letter if count == 1 else f"{letter}{count}" for letter, count in runs)
+
+
+def period(each: Sequence[object]) -> int:
+    """After how many entries a list begins again; it may end within a round. At least one entry."""
+    return next(size for size in range(1, len(each) + 1) if _repeats(each, size))
+
+
+def _repeats(each: Sequence[object], size: int) -> bool:
+    return all(entry == each[position % size] for position, entry in enumerate(each))
+
+
+def windowed(path: str, said: dict[str, Any], facts: ConfigFacts, layers: int, count: Count) -> str | None:
+    """A letter for each layer, w where its tokens see a part of those before them; None where nothing says which.
+
+    Raises PipebenchError for attention that is neither full nor local.
+    """
+    kinds = _list(path, said, "layer_types", layers)
+    if kinds is not None:
+        other = next((kind for kind in kinds if not isinstance(kind, str) or kind not in SEES), None)
+        if other is not None:
+            raise PipebenchError(
+                f"{path}: layer_types has {repr(other)[:40]}, only {', '.join(SEES)} can be priced",
+                "profile the model and use --profile",
+            )
+        return "".join(SEES[kind] for kind in kinds)
+    rotates = _list(path, said, "no_rope_layers", layers)
+    if rotates is not None and facts.windows == "turns":  # of Llama 4: layers that rotate nothing see all
+        return "".join("w" if each else "f" for each in rotates)
+    if facts.windows == "last":
+        first = count(Key(("max_window_layers",), 28))
+        return "".join("w" if layer >= first else "f" for layer in range(layers))
+    every = count(facts.full_every)
+    if facts.windows == "turns":
+        return "".join("w" if (layer + 1) % every else "f" for layer in range(layers))
+    return "w" * layers if facts.windows == "all" else None
+
+
+def routed(path: str, said: dict[str, Any], facts: ConfigFacts, layers: int, count: Count) -> str:
+    """A letter for each layer: e where it has experts, d where it has one feed-forward part."""
+    if facts.routed == "first-dense":
+        first = said.get(facts.first_routed.names[0]) == 0
+        first_layer = 0 if first else count(facts.first_routed)
+        return "".join("e" if layer >= first_layer else "d" for layer in range(layers))
+    if facts.routed == "steps":
+        step, dense = count(Key(("decoder_sparse_step",), 1)), _layers(path, said, "mlp_only_layers") or []
+        return "".join("e" if (layer + 1) % step == 0 and layer not in dense else "d" for layer in range(layers))
+    if facts.routed == "interleaved":
+        step, named = count(Key(("interleave_moe_layer_step",), 1)), _layers(path, said, "moe_layers")
+        chosen = range(step - 1, layers, step) if named is None else named
+        return "".join("e" if layer in chosen else "d" for layer in range(layers))
+    return "e" * layers
+
+
+def _list(path: str, said: dict[str, Any], key: str, layers: int) -> list[Any] | None:
+    """The first so many of a list that has one for each layer; None where there is none."""
+    value = said.get(key)
+    if not isinstance(value, list) or not value:
+        return None
+    if len(value) < layers:
+        raise PipebenchError(
+            f"{path}: {key} has {len(value)} entries for {layers} layers", "give one for each layer"
+        )
+    return value[:layers]
+
+
+def _layers(path: str, said: dict[str, Any], key: str) -> list[Any] | None:
+    """A list of numbers of layers; None where there is none."""
+    value = said.get(key)
+    if value is None or isinstance(value, list):
+        return value
+    raise PipebenchError(f"{path}: {key} is {repr(value)[:40]}, it must be a list of numbers of layers")
