@@ -1,10 +1,12 @@
 """Layers whose sequence ranks share out: what they run, send, wait for and keep, by hand."""
 
+from dataclasses import replace as replaced
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
+from pipebench.costs.shapes.attention import Latent
 from pipebench.costs.shapes.context import with_context_ranks
 from pipebench.costs.shapes.transformer import layer_shape
 from pipebench.domain.cluster import LinkLevel
@@ -140,6 +142,19 @@ def test_torchtitan_gathers_keys_of_all_heads() -> None:
     hop = part / (0.95 * 50e9) + NODES.levels[1].latency_s
     assert shared.forward.exchanges == [pytest.approx(15 * hop - step)]
     assert shared.inputs.exchanges[-1] == pytest.approx(hop)
+
+
+def test_keys_and_values_of_low_rank_are_sent_as_heads_read_them() -> None:
+    """Eight heads with keys of 128 + 64 features and values of 128, as DeepSeek-V3 has them."""
+    framework = load_framework("megatron")
+    speeds = Speeds(NODES.types[0], "bf16", framework, NODES.levels)
+    graph = with_context_ranks(model("llm", **LONG), 16)
+    latent = Latent(query_rank=256, key_rank=128, rotated=64, value=128)
+    shape = replaced(layer_shape(graph.operators[1], 16), latent=latent, kv_heads=8, head=192)
+    kernels = LayerKernels(shape, 2, 1, speeds, framework, "flash", 2)
+    step, hop = kernels._fused()[0], 2 * SEQUENCE / 16 * 2 * 8 * (192 + 128) / (0.95 * 50e9)
+    hop += NODES.levels[1].latency_s
+    assert kernels.passes().forward.exchanges == [pytest.approx(hop - step)] * 15
 
 
 def test_experts_have_the_tokens_of_a_part() -> None:
