@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pipebench.bench.services import HostServices
+from pipebench.costs.shapes.context import with_context_devices
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import OptimizerSharding, Pins, Problem, Regime
 from pipebench.formats.clusters import load_cluster
@@ -60,6 +61,7 @@ def problem(
     sharding: OptimizerSharding = "none",
     sizes: tuple[int, ...] = (1, 2, 4),
     expert_parallel: int = 1,
+    context_parallel: int = 1,
     **options: Any,
 ) -> Problem:
     """A model of these options in bf16 with Adam and fp32 gradients on DGX H100."""
@@ -71,10 +73,11 @@ def problem(
         precision="bf16",
         selective=again,
         expert_parallel=expert_parallel,
+        context_parallel=context_parallel,
     )
     return Problem(
         profile=profile(model("llm", **options), Context(options=AnalyticOptions(), request=request)),
-        cluster=cluster,
+        cluster=with_context_devices(cluster, context_parallel),
         mini_batch=mini_batch,
         regime=Regime(
             mode="sync",
@@ -83,6 +86,7 @@ def problem(
             optimizer="adam",
             optimizer_sharding=sharding,
             expert_parallel=expert_parallel,
+            context_parallel=context_parallel,
         ),
         pins=pins or Pins(),
     )

@@ -159,7 +159,8 @@ class _Terms:
                 return f"{target.name} cannot express it: {inexpressible}"
             if self.offered and row.scheduler not in self.offered:
                 return f"{target.name} does not run it under {row.scheduler}"
-        used, size = outcome.plan.devices_used, outcome.problem.cluster.size
+        cluster = outcome.problem.cluster
+        used, size = outcome.plan.devices_used * cluster.rank_count, cluster.accelerators
         return f"it uses {used} of {size} devices" if self.whole and used < size else ""
 
     def start(self, ranked: Sequence[Candidate]) -> Start:
@@ -334,6 +335,8 @@ def _incapable(ready: Ready, problem: Problem) -> str:
             return f"it has no {what}, which is pinned"
     if problem.regime.expert_ranks > 1 and not able.expert_parallel:
         return "it does not plan stages whose ranks share out experts"
+    if problem.regime.context_ranks > 1 and not able.context_parallel:
+        return "it does not plan stages whose ranks share out sequences"
     return ""
 
 

@@ -28,18 +28,27 @@ ANYTHING = Capabilities(
     non_contiguous=True,
     per_stage_micro_batch=True,
     expert_parallel=True,
+    context_parallel=True,
 )
 """A file and a program have no descriptor: their plans may use whatever there is."""
 
 
-def refuse_experts(component: Component, problem: Problem) -> None:
-    """Raise UnsupportedProblem where ranks share out experts and the planner does not know what that costs."""
+def refuse_ranks(component: Component, problem: Problem) -> None:
+    """Raise UnsupportedProblem where ranks share out experts or sequences and the planner does not know what that
+    costs.
+    """
     assert isinstance(component, Planner)
     ranks = problem.regime.expert_ranks
     if ranks > 1 and not component.capabilities.expert_parallel:
         raise UnsupportedProblem(
             f"{component.name} does not plan stages whose ranks share out experts (expert parallelism {ranks})",
             "name one that does (`pipebench info NAME` says expert_parallel True), or leave --ep out",
+        )
+    ranks = problem.regime.context_ranks
+    if ranks > 1 and not component.capabilities.context_parallel:
+        raise UnsupportedProblem(
+            f"{component.name} does not plan stages whose ranks share out sequences (context parallelism {ranks})",
+            "name one that does (`pipebench info NAME` says context_parallel True), or leave --cp out",
         )
 
 

@@ -44,7 +44,7 @@ def ready_plan(path: str, planned: PlannedProblem) -> Ready:
         name=Path(path).name,
         summary="a plan made elsewhere",
         load="",
-        capabilities=Capabilities(regimes=(mode,), expert_parallel=True),
+        capabilities=Capabilities(regimes=(mode,), expert_parallel=True, context_parallel=True),
         default_scheduler=schedulers() | {mode: own},
     )
     return Ready(
@@ -119,7 +119,12 @@ def ready_layout(layout: ForeignLayout) -> Ready:
         summary=f"a {layout.kind} layout",
         load="",
         capabilities=Capabilities(
-            regimes=("sync",), replicas=True, tensor_parallel=True, recompute=True, expert_parallel=True
+            regimes=("sync",),
+            replicas=True,
+            tensor_parallel=True,
+            recompute=True,
+            expert_parallel=True,
+            context_parallel=True,
         ),
         calls=tuple(scheduler_for("sync", placement) for placement in ("apart", "in-turn", "v")),
     )

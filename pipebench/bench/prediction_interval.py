@@ -57,13 +57,15 @@ class Interval(Value, frozen=True, kw_only=True):
 def interval_of(problem: Problem, plan: Plan, simulated_s: float) -> Interval | None:
     """The interval of the predicted time of a plan; None where no framework's step is priced, where its constants
     were fitted to too few runs to say, and where no run was like it: all were of language models, with a flush,
-    and of none did ranks share out experts.
+    and of none did ranks share out experts or sequences.
 
     Published runs say nothing of constants that were fitted to others: these have the spread of their own runs.
     """
     step = problem.regime.step
     regime = problem.regime
-    if step is None or step.calibrated is None or regime.mode == "async" or regime.expert_ranks > 1:
+    if step is None or step.calibrated is None or regime.mode == "async":
+        return None
+    if regime.expert_ranks > 1 or regime.context_ranks > 1:
         return None
     if all(operator.kind != LAYER for operator in problem.profile.graph.operators):
         return None

@@ -4,7 +4,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from pipebench.bench.components import Ready, ready_executor, ready_planner, ready_scheduler, refuse_experts
+from pipebench.bench.components import Ready, ready_executor, ready_planner, ready_scheduler, refuse_ranks
 from pipebench.bench.plugin_results import (
     as_result,
     as_schedule,
@@ -135,7 +135,7 @@ class HostServices:
     def plan(self, name: str, problem: Problem) -> PlanResult:
         """The result of another planner."""
         ready = self.planner(name)
-        refuse_experts(ready.component, problem)
+        refuse_ranks(ready.component, problem)
         context = self.context(ready)
         return exact_result(name, call_plugin(f"planner {name!r}", lambda: ready.load()(problem, context)))
 

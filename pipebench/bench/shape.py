@@ -18,7 +18,7 @@ def shape_fields(problem: Problem, plan: Plan) -> dict[str, Any]:
         "width": width(len(plan.stages), edges),
         "cut_id": cut_id(plan),
         "replicas": tuple(stage.data_parallel * plan.all_pipelines for stage in plan.stages),
-        "devices_used": plan.devices_used,
+        "devices_used": plan.devices_used * problem.cluster.rank_count,
     }
 
 

@@ -331,7 +331,7 @@ def additive_update_ns(
     alike = counted - experts
     sent = alike if regime.step is None else np.maximum(alike - ELEMENT, 0)
     reduced = np.zeros(len(rows.operator), np.int64)
-    for devices in set(rows.devices.tolist()) if replicas > 1 else ():
+    for devices in set(rows.devices.tolist()) if formula.holders(replicas) > 1 else ():
         chosen = rows.devices == devices
         if devices * replicas <= problem.cluster.size:
             level = replace(fastest_ring(problem, devices, replicas), latency_s=0.0)

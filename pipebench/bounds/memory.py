@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from pipebench.bounds.operators import (
@@ -153,12 +154,13 @@ def state_of_ways(regime: Regime, counted: IntArray, experts: IntArray, rows: Wa
     """Bytes of weight state and fixed bytes of each way, over all devices of `replicas` replicas.
 
     counted, experts: of each way (`parameter_bytes_counted`). A stage with experts that E ranks share out has at
-    least E ranks, each with a part of them; what sharding shares out besides is there once for each part.
+    least E ranks, each with a part of them; what sharding shares out besides is there once for each part. Of the
+    ranks of a device that share out sequences one is counted.
     """
     each, optimizer = _parts_of_a_byte(regime)
     total = np.zeros(len(counted), np.float64)
     if regime.expert_ranks > 1:
-        ranks = np.maximum(regime.expert_ranks, replicas * rows.devices)
+        ranks = np.maximum(regime.expert_ranks / regime.context_ranks, replicas * rows.devices)
         total += each * experts * (regime.expert_ranks if regime.shards_weights else ranks)
         total += optimizer * experts * (regime.expert_ranks if regime.shards_optimizer else ranks)
         counted = counted - experts
@@ -173,12 +175,12 @@ def state_on_a_device(
 ) -> FloatArray:
     """The same on one device of a stage whose replicas have `degree` devices each, where ranks share out experts.
 
-    As many devices as in `costs.weights.expert_replicas` hold the same experts.
+    As many devices as in `costs.weights.expert_holders` hold the same experts.
     """
     none = np.zeros_like(experts)
     alike = state_of_ways(regime, counted - experts, none, rows, replicas) / (rows.devices * replicas)
     each, optimizer = _parts_of_a_byte(regime)
-    holders = max(1.0, replicas * degree / regime.expert_ranks)
+    holders = max(1.0 / regime.context_ranks, replicas * degree / regime.expert_ranks)
     each /= holders if regime.shards_weights else 1
     optimizer /= holders if regime.shards_optimizer else 1
     return np.asarray(alike + (each + optimizer) * experts, np.float64)
@@ -212,8 +214,11 @@ def parameter_bytes_counted(graph: OperatorGraph, rows: Ways) -> tuple[IntArray,
 def _parts_of_a_byte(regime: Regime) -> tuple[float, float]:
     """State for each byte of weights, without the optimizer and of the optimizer."""
     # From the bytes of ELEMENT bytes of weights: a whole element in any precision.
-    each = _state_of_a_byte(replace(regime, optimizer="none"))
-    return each, _state_of_a_byte(regime) - each
+    # On one rank of a replica, of which `context_ranks` share out what is sharded; not rounded up.
+    alone, ranks = replace(regime, context_parallel=UNSET), regime.context_ranks
+    each = _state_of_a_byte(replace(alone, optimizer="none"))
+    optimizer = _state_of_a_byte(alone) - each
+    return each / (ranks if regime.shards_weights else 1), optimizer / (ranks if regime.shards_optimizer else 1)
 
 
 def _state_of_a_byte(regime: Regime) -> float:

@@ -268,8 +268,8 @@ def least_parts(problem: Problem, weights: IntArray, experts: IntArray) -> tuple
     """
     most = most_replicas(problem)
     first, *others = weight_parts(problem.regime, weights, experts, most, 1)
-    size = max(1, problem.cluster.size // problem.regime.expert_ranks)
-    return first, *(replace_part(part, replicas=size) for part in others)
+    size = max(1, problem.cluster.accelerators // problem.regime.expert_ranks)
+    return first, *(replace_part(part, ranks=size) for part in others)
 
 
 def divisors(number: int) -> list[int]:
@@ -401,7 +401,7 @@ def _fastest(problem: Problem, rows: Ways, replicas: int) -> IntArray:
     """
     reduced = np.zeros(len(rows.operator), dtype=np.int64)
     formula = Formula(problem.regime, problem.mini_batch)
-    if replicas == 1:
+    if formula.holders(replicas) == 1:
         return reduced
     for devices in set(rows.devices.tolist()):
         if devices * replicas > problem.cluster.size:

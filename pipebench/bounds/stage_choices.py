@@ -269,7 +269,7 @@ class Line:
             runs = -(-runs // choice.turns)
         kept = self._runs & within.cuts[:, None] & within.cuts[None, :]
         ranks = problem.regime.expert_ranks
-        if choice.devices % ranks or (ranks > 1 and choice.turns > 1):
+        if choice.devices * problem.regime.context_ranks % ranks or (ranks > 1 and choice.turns > 1):
             kept &= self.intervals.expert_bytes == 0
         if within.most_ns < FAR:
             busy = runs * (sums.backward if problem.overlap else sums.both)

@@ -19,12 +19,14 @@ def wrong_experts(problem: Problem, plan: Plan) -> Witness | None:
         held = with_experts(problem, stage)
         if not held:
             continue
-        there = stage.data_parallel * stage.tensor_parallel
+        context = problem.regime.context_ranks
+        there = stage.data_parallel * stage.tensor_parallel * context
         message = ""
         if not problem.regime.shares_experts_over(stage.data_parallel, stage.tensor_parallel):
             message = (
                 f"stage {position} has experts, which {ranks} ranks share out, and data_parallel "
-                f"{stage.data_parallel} x tensor_parallel {stage.tensor_parallel} = {there} ranks: it must be a "
+                f"{stage.data_parallel} x tensor_parallel {stage.tensor_parallel}"
+                f"{f' x context_parallel {context}' if context > 1 else ''} = {there} ranks: it must be a "
                 f"multiple of {ranks}; take other --dp, --tp or --pp, or --ep {gcd(there, ranks)}"
             )
         elif stage.turns > 1:

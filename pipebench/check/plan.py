@@ -349,6 +349,8 @@ def beyond_the_costs(problem: Problem, plan: Plan) -> str:
         if any(parts > 1 for split in stage.sharding for parts in split.values()):
             if with_experts(problem, stage):
                 return f"stage {position} splits dims of its operators, and ranks share out experts of others"
+            if problem.regime.context_ranks > 1:
+                return f"stage {position} splits dims of its operators, and ranks share out its sequences"
             unsaid = _unsaid(problem, stage)
             if unsaid:
                 return f"stage {position} splits dims of its operators, but {unsaid}"

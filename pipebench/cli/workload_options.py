@@ -10,10 +10,9 @@ from pipebench.cli.option_groups import option
 from pipebench.cli.parameters import NUMBERS, WholeFrom
 from pipebench.cli.terminal import say
 from pipebench.defaults import SUITE
-from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.limits import MOST_SEED
 from pipebench.domain.value import short
-from pipebench.domain.workload import PINNED, WHAT, Field, keyword_fields
+from pipebench.domain.workload import WHAT, Field, keyword_fields
 
 if TYPE_CHECKING:
     from pipebench.bench.problems.workload import Workload
@@ -24,8 +23,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 SEED = WholeFrom(0, MOST_SEED)
 """Seeds of everything random."""
-UNPRICED = {"cp": "context parallelism"}
-"""Degrees that may be named, and must be 1."""
 
 COMPLETIONS = {
     "cluster": one_of(clusters),
@@ -74,11 +71,7 @@ _SOURCES = [
 
 def workload_options(function: F) -> F:
     """Add all workload options to a command; they arrive as the keywords of bench.suites.selection.Selection."""
-    unpriced = [
-        option(PINNED, f"--{name}", type=WholeFrom(1), help=f"{what.capitalize()}: only 1, it is not priced.")
-        for name, what in UNPRICED.items()
-    ]
-    for add in reversed([*_SOURCES, *map(_option, keyword_fields().values()), *unpriced]):
+    for add in reversed([*_SOURCES, *map(_option, keyword_fields().values())]):
         function = add(function)
     return function
 
@@ -121,13 +114,7 @@ def chosen_workloads(host: "Host", choice: dict[str, Any]) -> "list[Workload]":
 
 
 def selection(choice: dict[str, Any]) -> "Selection":
-    """What the options select. Raises UnsupportedProblem for degrees above 1 that nothing prices."""
+    """What the options select."""
     from pipebench.bench.suites.selection import Selection
 
-    for name, what in UNPRICED.items():
-        degree = choice.get(name) or 1
-        if degree > 1:
-            raise UnsupportedProblem(
-                f"{what} (--{name} {degree}) is not priced", f"plan without it: --{name} 1, or leave it out"
-            )
-    return Selection(**{name: value for name, value in choice.items() if name not in UNPRICED})
+    return Selection(**choice)

@@ -6,9 +6,12 @@ To change the memory model or the time model, change this file.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Generic, TypeVar
 
 import numpy as np
+from msgspec import UNSET
+from msgspec.structs import replace
 
 from pipebench.costs.quantise import FloatArray, IntArray, nanoseconds, whole_bytes
 from pipebench.domain.cluster import LinkLevel
@@ -148,6 +151,18 @@ class Formula:
         """
         return forward_ns + backward_ns - _share_of(_smaller(forward_ns, backward_ns), overlap)
 
+    def holders(self, replicas: int) -> int:
+        """Ranks that hold the same weights, of so many replicas. They reduce gradients and share out state."""
+        return replicas * self.regime.context_ranks
+
+    @cached_property
+    def of_ranks(self) -> "Formula":
+        """The same formulas where what they call replicas are single ranks that hold the same weights."""
+        regime = self.regime
+        if regime.context_ranks == 1:
+            return self
+        return Formula(replace(regime, context_parallel=UNSET), self.mini_batch)
+
     def gradient_bytes(self, parameter_bytes: Amount) -> Amount:
         """Bytes of the gradients of `parameter_bytes` of weights, in the regime's gradient precision."""
         regime = self.regime
@@ -157,7 +172,8 @@ class Formula:
         return whole_bytes(parameter_bytes / ELEMENT_BYTES[regime.precision] * ELEMENT_BYTES[precision])
 
     def reduce_ns(self, level: LinkLevel, parameter_bytes: Amount, replicas: int) -> Amount:
-        """The all-reduce over the replicas of the gradients of `parameter_bytes` of weights, in ns.
+        """The all-reduce over the ranks of all replicas (`holders`) of the gradients of `parameter_bytes` of
+        weights, in ns.
 
         Where a framework's step is priced, gradients are sent at their own precision, else at that of the weights.
         With zero1 such a step scatters gradients and gathers weights, the two halves of the ring, each at its own
@@ -165,12 +181,13 @@ class Formula:
         """
         if self.regime.shards_weights:
             return 0 * parameter_bytes
+        ranks = self.holders(replicas)
         if self.regime.step is None:
-            return self.all_reduce_ns(level, parameter_bytes, replicas)
+            return self.all_reduce_ns(level, parameter_bytes, ranks)
         sent = self.gradient_bytes(parameter_bytes)
         if self.regime.shards_optimizer:
             sent = whole_bytes((sent + parameter_bytes) / 2)
-        return self.all_reduce_ns(level, sent, replicas)
+        return self.all_reduce_ns(level, sent, ranks)
 
     def exchange_ns(self, level: LinkLevel, parameter_bytes: Amount, replicas: int) -> tuple[Amount, Amount]:
         """What the replicas exchange beside the forward and the backward of a micro-batch with zero3, in ns.
@@ -180,8 +197,9 @@ class Formula:
         """
         if not self.regime.shards_weights:
             return 0 * parameter_bytes, 0 * parameter_bytes
-        gathered = (self.all_reduce_ns(level, parameter_bytes, replicas) + 1) // 2
-        scattered = (self.all_reduce_ns(level, self.gradient_bytes(parameter_bytes), replicas) + 1) // 2
+        ranks = self.holders(replicas)
+        gathered = (self.all_reduce_ns(level, parameter_bytes, ranks) + 1) // 2
+        scattered = (self.all_reduce_ns(level, self.gradient_bytes(parameter_bytes), ranks) + 1) // 2
         return gathered, gathered + scattered
 
     def update_ns(self, reduce_ns: Amount, parameter_bytes: "Amount | int" = 0, replicas: int = 1) -> Amount:
@@ -195,8 +213,9 @@ class Formula:
         step = self.regime.step
         if step is None or self.regime.mode == "async":
             return reduce_ns
-        updated = replicas if self.regime.shards_optimizer else 1
-        reduced = replicas if self.regime.shards_weights else 1
+        ranks = self.holders(replicas)
+        updated = ranks if self.regime.shards_optimizer else 1
+        reduced = ranks if self.regime.shards_weights else 1
         each_s = step.optimizer_s_per_element / updated + step.gradient_s_per_element / reduced
         elements = parameter_bytes / ELEMENT_BYTES[self.regime.precision]
         return self.exposed_reduce_ns(reduce_ns) + nanoseconds(elements * each_s)
@@ -254,7 +273,8 @@ class Formula:
 
         sync: 1 version + 1 gradient. async: 2 versions + 1 gradient (MadPipe section 4.1: 3W).
         The gradient has the regime's gradient precision.
-        With zero1 the optimizer state is sharded over `replicas`, the replicas in all copies; with zero3 all is.
+        With zero1 the optimizer state is sharded over the ranks (`holders`) of `replicas`, those in all copies;
+        with zero3 all is.
         """
         regime = self.regime
         versions = 1 if regime.mode == "sync" else 2
@@ -263,9 +283,10 @@ class Formula:
             each += MASTER_BYTES
         elements = parameter_bytes / ELEMENT_BYTES[regime.precision]
         whole = versions * parameter_bytes + self.gradient_bytes(parameter_bytes)
+        ranks = self.holders(replicas)
         if regime.shards_weights:
-            return whole_bytes((whole + elements * each) / replicas)
-        return whole + whole_bytes(elements * each / (replicas if regime.shards_optimizer else 1))
+            return whole_bytes((whole + elements * each) / ranks)
+        return whole + whole_bytes(elements * each / (ranks if regime.shards_optimizer else 1))
 
     def gathered_bytes(self, unit_bytes: Amount) -> Amount:
         """Bytes that a device holds of what its replicas share, while a task runs. unit_bytes: of one operator.

@@ -89,7 +89,7 @@ def level_between(cluster: Cluster, senders: Sequence[int], receivers: Sequence[
 
 def slowest(cluster: Cluster, lowest: int, highest: int) -> LinkLevel:
     """The slowest bandwidth and the largest latency of all levels up to the innermost that spans both ids."""
-    return as_one(_levels_crossed(cluster, lowest, highest))
+    return as_one(_levels_crossed(cluster.levels, lowest, highest))
 
 
 def ring_level(cluster: Cluster, lowest: int, highest: int, rings: int = 1, spread: bool = False) -> LinkLevel:
@@ -98,8 +98,10 @@ def ring_level(cluster: Cluster, lowest: int, highest: int, rings: int = 1, spre
     As `slowest`, but rings share the shared bandwidth of a level. min(rings, devices of a group of the level
     below) rings leave each group, because tensor-parallel rank i reduces with rank i of the other replicas.
     spread: a ring leaves a group over the links of all its members there, as NCCL's channels do, not over one.
+    Where a device stands for several ranks a ring is one of ranks, on the links between these.
     """
-    crossed = _levels_crossed(cluster, lowest, highest)
+    each = cluster.rank_count
+    crossed = _levels_crossed(cluster.rank_levels, lowest * each, (highest + 1) * each - 1)
     if spread:
         crossed = tuple(
             _spread_over_members(level, inner, rings)
@@ -122,6 +124,6 @@ def _spread_over_members(level: LinkLevel, inner: LinkLevel | None, rings: int) 
     return replace(level, bandwidth_bytes_s=members * level.bandwidth_bytes_s)
 
 
-def _levels_crossed(cluster: Cluster, lowest: int, highest: int) -> tuple[LinkLevel, ...]:
-    outermost = cluster.level_spanning(lowest, highest)
-    return cluster.levels[: cluster.levels.index(outermost) + 1]
+def _levels_crossed(levels: tuple[LinkLevel, ...], lowest: int, highest: int) -> tuple[LinkLevel, ...]:
+    held = (number for number, level in enumerate(levels, 1) if lowest // level.group == highest // level.group)
+    return levels[: next(held, len(levels))]

@@ -205,7 +205,7 @@ class CostModel:
         replicas, level = self._ring(stage, plan)
         if is_sharded(stage):
             return self._sharded_stage(stage).all_reduce_ns(self.formula, replicas, level)
-        if replicas == 1 and self.problem.regime.expert_ranks == 1:
+        if self.formula.holders(replicas) == 1 and self.problem.regime.expert_ranks == 1:
             return 0
         return reduce_ns(self.formula, self._parts(stage, replicas), level)
 
@@ -238,7 +238,7 @@ class CostModel:
         each = [
             self.formula.exchange_ns(level(max(1, stage.tensor_parallel // held)), local, replicas * held)
             for held, local in sharers.items()
-            if replicas * held > 1
+            if self.formula.holders(replicas * held) > 1
         ]
         return sum(there for there, _ in each), sum(back for _, back in each)
 
@@ -256,7 +256,8 @@ class CostModel:
             if identifier:
                 way = costs[operator].alternative(identifier)
                 held = way.parameter_bytes, way.expert_bytes
-            most = max(most, unit_bytes(weight_parts(regime, *held, replicas, stage.tensor_parallel)))
+            parts = weight_parts(regime, *held, replicas, stage.tensor_parallel)
+            most = max(most, unit_bytes(parts))
         return most
 
     def _sharded_stage(self, stage: Stage) -> ShardedStage:

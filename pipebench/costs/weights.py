@@ -2,7 +2,8 @@
 
 Without expert parallelism a stage has one part, which its replicas hold alike. With it (Megatron-LM, torchtitan,
 DeepSpeed-MoE) E of the ranks of a stage share out the experts of each layer, tensor-parallel ranks among them, so
-that of r replicas of t ranks r t / E hold the same experts. All other weights are those of its r replicas.
+that of r replicas of t ranks r t / E hold the same experts. All other weights are those of its r replicas. Where C
+ranks share out the sequences of a replica, each of them is one of these ranks: C times as many hold the same.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,42 +20,42 @@ Levels = Callable[[int], LinkLevel]
 
 @dataclass(frozen=True, slots=True)
 class WeightPart(Generic[Amount]):
-    """Weights on one device. replicas: ranks that hold the same. rings: collectives over them that run at once."""
+    """Weights on one device. ranks: that hold the same. rings: collectives over them that run at once."""
 
     bytes: Amount
-    replicas: int
+    ranks: int
     rings: int
 
 
-def expert_replicas(regime: Regime, replicas: int, tensor_parallel: int) -> int:
+def expert_holders(regime: Regime, replicas: int, tensor_parallel: int) -> int:
     """Ranks that hold the same experts, of so many replicas in all pipelines.
 
     The check refuses a stage with experts whose ranks are no multiple of those that share them; there it is the
     fewest that there can be.
     """
-    return max(1, replicas * tensor_parallel // regime.expert_ranks)
+    return max(1, replicas * tensor_parallel * regime.context_ranks // regime.expert_ranks)
 
 
 def weight_parts(
     regime: Regime, parameter_bytes: Amount, expert_bytes: Amount, replicas: int, tensor_parallel: int
 ) -> tuple[WeightPart[Amount], ...]:
     """The parts of a stage. expert_bytes: of parameter_bytes those of experts that ranks share out."""
-    ranks = regime.expert_ranks
+    everywhere, ranks = replicas * regime.context_ranks, regime.expert_ranks
     if ranks == 1:
-        return (WeightPart(parameter_bytes, replicas, tensor_parallel),)
-    alike = expert_replicas(regime, replicas, tensor_parallel)
+        return (WeightPart(parameter_bytes, everywhere, tensor_parallel),)
     return (
-        WeightPart(parameter_bytes - expert_bytes, replicas, tensor_parallel),
-        WeightPart(expert_bytes, alike, ranks),
+        WeightPart(parameter_bytes - expert_bytes, everywhere, tensor_parallel),
+        WeightPart(expert_bytes, expert_holders(regime, replicas, tensor_parallel), ranks),
     )
 
 
 def state_bytes(formula: Formula, parts: Sequence[WeightPart[Amount]]) -> Amount:
     """`Formula.state_bytes` of all parts; what every stage has counts once."""
     first, *others = parts
-    total = formula.state_bytes(first.bytes, first.replicas)
+    of = formula.of_ranks.state_bytes
+    total = of(first.bytes, first.ranks)
     for part in others:
-        total = total + formula.state_bytes(part.bytes, part.replicas) - formula.state_bytes(0, part.replicas)
+        total = total + of(part.bytes, part.ranks) - of(0, part.ranks)
     return total
 
 
@@ -62,8 +63,8 @@ def reduce_ns(formula: Formula, parts: Sequence[WeightPart[Amount]], level: Leve
     """`Formula.reduce_ns` of all parts, one after the other."""
     total = 0 * parts[0].bytes
     for part in parts:
-        if part.replicas > 1:
-            total = total + formula.reduce_ns(level(part.rings), part.bytes, part.replicas)
+        if part.ranks > 1:
+            total = total + formula.of_ranks.reduce_ns(level(part.rings), part.bytes, part.ranks)
     return total
 
 
@@ -71,8 +72,8 @@ def exchange_ns(formula: Formula, parts: Sequence[WeightPart[Amount]], level: Le
     """`Formula.exchange_ns` of all parts, one after the other."""
     there, back = 0 * parts[0].bytes, 0 * parts[0].bytes
     for part in parts:
-        if part.replicas > 1:
-            each = formula.exchange_ns(level(part.rings), part.bytes, part.replicas)
+        if part.ranks > 1:
+            each = formula.of_ranks.exchange_ns(level(part.rings), part.bytes, part.ranks)
             there, back = there + each[0], back + each[1]
     return there, back
 
@@ -80,10 +81,10 @@ def exchange_ns(formula: Formula, parts: Sequence[WeightPart[Amount]], level: Le
 def update_ns(formula: Formula, reduced_ns: Amount, parts: Sequence[WeightPart[Amount]]) -> Amount:
     """`Formula.update_ns` of all parts. reduced_ns: their `reduce_ns`."""
     first, *others = parts
-    total = formula.update_ns(reduced_ns, first.bytes, first.replicas)
+    of = formula.of_ranks.update_ns
+    total = of(reduced_ns, first.bytes, first.ranks)
     for part in others:
-        alone = formula.update_ns(0 * part.bytes, part.bytes, part.replicas)
-        total = total + alone - formula.update_ns(0)
+        total = total + of(0 * part.bytes, part.bytes, part.ranks) - of(0)
     return total
 
 
@@ -91,6 +92,6 @@ def unit_bytes(parts: Sequence[WeightPart[Amount]]) -> Amount:
     """Of one operator: what is gathered while it runs, where ranks that hold the same share out weights."""
     total = 0 * parts[0].bytes
     for part in parts:
-        if part.replicas > 1:
+        if part.ranks > 1:
             total = total + part.bytes
     return total

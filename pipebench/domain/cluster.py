@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Literal
 
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from pipebench.domain.limits import MOST_MEMORY_BYTES, MOST_SECONDS
@@ -81,6 +82,22 @@ class LinkLevel(Value, frozen=True, kw_only=True):
             require_rate(f"link level {self.name!r}: shared bandwidth", self.shared_bandwidth_bytes_s)
 
 
+class Ranks(Value, frozen=True, kw_only=True):
+    """The ranks that a device of a cluster stands for, where they share out the sequence of each sample.
+
+    count: of each device: the accelerators count * i, count * i + 1, … are device i.
+    levels: links between single accelerators, groups counted in these.
+    """
+
+    count: int
+    levels: tuple[LinkLevel, ...]
+
+    def __post_init__(self) -> None:
+        require_count("ranks of a device", self.count)
+        require(self.count > 1, "one rank of a device is the device: leave ranks out")
+        require(len(self.levels) > 0, "ranks have no link level")
+
+
 class Cluster(Value, frozen=True, kw_only=True):
     """Devices with ids 0, 1, … and the links between them.
 
@@ -90,6 +107,8 @@ class Cluster(Value, frozen=True, kw_only=True):
     levels: links, from the innermost to the whole cluster. The innermost that holds two devices links them.
     link_mode: how many transfers a pair of devices carries at a time. `full`: one in each direction. `half`: one.
     `delay`: any number.
+    ranks: not there where a device is one accelerator; else how many accelerators it stands for, all alike, with
+    the links between them. Memory, rates and `levels` are then those of one of them.
     """
 
     name: str
@@ -97,6 +116,7 @@ class Cluster(Value, frozen=True, kw_only=True):
     devices: tuple[str, ...]
     levels: tuple[LinkLevel, ...]
     link_mode: LinkMode = "full"
+    ranks: Ranks | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         require(len(self.devices) > 0, f"cluster {self.name!r} has zero devices")
@@ -110,6 +130,10 @@ class Cluster(Value, frozen=True, kw_only=True):
         require(
             groups[-1] >= len(self.devices),
             f"the outermost link level spans {groups[-1]} of {len(self.devices)} devices",
+        )
+        require(
+            self.ranks is UNSET or self.ranks.levels[-1].group >= self.accelerators,
+            f"the outermost link level of ranks spans less than {self.accelerators} of them",
         )
 
     @cached_property
@@ -125,6 +149,21 @@ class Cluster(Value, frozen=True, kw_only=True):
     def size(self) -> int:
         """Number of devices."""
         return len(self.devices)
+
+    @property
+    def rank_count(self) -> int:
+        """Accelerators that each device stands for."""
+        return 1 if self.ranks is UNSET else self.ranks.count
+
+    @property
+    def accelerators(self) -> int:
+        """Number of accelerators: devices, times the ranks that each stands for."""
+        return self.size * self.rank_count
+
+    @property
+    def rank_levels(self) -> tuple[LinkLevel, ...]:
+        """Links between single accelerators, groups counted in these."""
+        return self.levels if self.ranks is UNSET else self.ranks.levels
 
     @property
     def memory_bytes(self) -> int:
@@ -159,6 +198,7 @@ class Cluster(Value, frozen=True, kw_only=True):
             devices=kept,
             levels=tuple(levels),
             link_mode=self.link_mode,
+            ranks=self.ranks,
         )
 
 

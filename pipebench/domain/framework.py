@@ -23,6 +23,10 @@ Elementwise = Literal["fused", "eager"]
 ExpertProducts = Literal["grouped", "each"]
 """How products of several experts run. `grouped`: one launch for all of them. `each`: one after the other."""
 
+ContextExchange = Literal["ring", "gather"]
+"""How keys and values reach ranks that share out sequences. `ring`: from rank to rank beside each step of
+attention's core. `gather`: all of them beside the first step."""
+
 
 class Framework(Value, frozen=True, kw_only=True):
     """Facts about a training framework. Each is the framework's, never a model's or a device's.
@@ -57,6 +61,7 @@ class Framework(Value, frozen=True, kw_only=True):
     slack: share of the tensors' bytes that the allocator holds besides.
     experts: how the products of a layer's experts run where ranks share the experts out; None: it is not known how
     the framework does that.
+    context: how keys and values reach ranks that share out sequences; None: it is not known, or they do not share.
     sources: where the facts come from.
     """
 
@@ -86,6 +91,7 @@ class Framework(Value, frozen=True, kw_only=True):
     context_bytes: int = 0
     slack: float = 0.0
     experts: ExpertProducts | None = None
+    context: ContextExchange | None = None
     sources: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

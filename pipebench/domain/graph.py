@@ -3,6 +3,8 @@
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from msgspec import UNSET, UnsetType
+
 from pipebench.domain.limits import MOST_COUNT
 from pipebench.domain.topology import topological_order
 from pipebench.domain.value import (
@@ -114,14 +116,19 @@ class OperatorGraph(Value, frozen=True, kw_only=True):
     operators: the nodes, each with the names of what it reads.
     tensors: what operators make and read, and the inputs of the model.
     parameters: the weights.
+    context_parallel: not there where dims and tensors are those of whole samples; else how many ranks share out
+    the sequence of each sample (`Regime.context_parallel`): dims `sequence` and tensors are those of one of them.
     """
 
     name: str
     operators: tuple[Operator, ...]
     tensors: tuple[Tensor, ...] = ()
     parameters: tuple[Parameter, ...] = ()
+    context_parallel: int | UnsetType = UNSET
 
     def __post_init__(self) -> None:
+        if self.context_parallel is not UNSET:
+            require_count("context_parallel", self.context_parallel)
         require(len(self.operators) > 0, f"graph {self.name!r} has no operators")
         require_unique("operator", (op.name for op in self.operators))
         require_unique("tensor", (tensor.name for tensor in self.tensors))
@@ -156,6 +163,11 @@ class OperatorGraph(Value, frozen=True, kw_only=True):
                         self.operators[before].constant,
                         f"operator {op.name!r} is constant but reads what {self.operators[before].name!r} makes",
                     )
+
+    @property
+    def context_ranks(self) -> int:
+        """How many ranks share out the sequence of each sample."""
+        return 1 if self.context_parallel is UNSET else self.context_parallel
 
     @cached_property
     def index(self) -> dict[str, int]:

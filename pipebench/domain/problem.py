@@ -42,6 +42,9 @@ class Regime(Value, frozen=True, kw_only=True):
     expert_parallel: ranks of a stage that share out the experts of each layer, tensor-parallel ones among them: a
     rank holds one part of the experts, all else as without it. Not there: 1, each tensor-parallel group holds them
     all. The figures of the profile are those of one rank.
+    context_parallel: ranks that share out the sequence of each sample (Liu et al. 2023, Ring Attention). A device
+    of the cluster stands for so many (`Cluster.ranks`): each holds the same weights, and has one part of what is
+    computed, kept and sent. Not there: 1. The figures of the profile are those of one rank.
     """
 
     mode: RegimeMode
@@ -51,22 +54,32 @@ class Regime(Value, frozen=True, kw_only=True):
     optimizer_sharding: OptimizerSharding = "none"
     step: StepCosts | None = None
     expert_parallel: int | UnsetType = UNSET
+    context_parallel: int | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        if self.expert_parallel is UNSET:
-            return
-        require_count("expert_parallel", self.expert_parallel)
-        if self.expert_parallel == 1:
-            force_setattr(self, "expert_parallel", UNSET)
+        for name in ("expert_parallel", "context_parallel"):
+            ranks = getattr(self, name)
+            if ranks is UNSET:
+                continue
+            require_count(name, ranks)
+            if ranks == 1:
+                force_setattr(self, name, UNSET)
 
     @property
     def expert_ranks(self) -> int:
         """How many ranks share out the experts of a layer."""
         return 1 if self.expert_parallel is UNSET else self.expert_parallel
 
+    @property
+    def context_ranks(self) -> int:
+        """How many ranks share out the sequence of each sample."""
+        return 1 if self.context_parallel is UNSET else self.context_parallel
+
     def shares_experts_over(self, data_parallel: int, tensor_parallel: int) -> bool:
-        """Whether the ranks of a stage of these degrees make whole groups of those that share out experts."""
-        return data_parallel * tensor_parallel % self.expert_ranks == 0
+        """Whether the ranks of a stage of these degrees make whole groups of those that share out experts. Ranks
+        that share out sequences are among them.
+        """
+        return data_parallel * tensor_parallel * self.context_ranks % self.expert_ranks == 0
 
     @property
     def shards_optimizer(self) -> bool:
@@ -173,6 +186,7 @@ class Problem(Value, frozen=True, kw_only=True):
             ranks > 1 or not shared,
             f"profile {self.profile.name!r} is of experts that ranks share out, the regime says of no such ranks",
         )
+        self._require_ranks_of_a_sequence()
         require_offered(
             self.pins.recompute,
             self.profile.graph,
@@ -191,6 +205,21 @@ class Problem(Value, frozen=True, kw_only=True):
                 pinned is None or self.mini_batch % pinned == 0,
                 f"the pinned {what} {pinned} does not divide the mini-batch {self.mini_batch}",
             )
+
+    def _require_ranks_of_a_sequence(self) -> None:
+        """Raise InvalidValue where profile, cluster and regime do not say the same of context parallelism."""
+        ranks, of_profile = self.regime.context_ranks, self.profile.graph.context_ranks
+        if of_profile != ranks:
+            raise InvalidValue(
+                f"context_parallel is {ranks}, profile {self.profile.name!r} is of "
+                + (f"{of_profile} ranks that share a sequence" if of_profile > 1 else "whole sequences"),
+                "leave --cp out, or give a language model in place of its profile, with a profiler that knows it",
+            )
+        require(
+            self.cluster.rank_count == ranks,
+            f"context_parallel is {ranks}, a device of cluster {self.cluster.name!r} stands for "
+            f"{self.cluster.rank_count} ranks",
+        )
 
     @cached_property
     def problem_id(self) -> str:

@@ -21,6 +21,8 @@ class Row(Value, frozen=True, kw_only=True):
     workload: the suite's name for the problem, with the values of its grid; empty outside suites.
     hardware: kinds of devices with their memory, such as `V100 12 GB`; empty in rows of older stores.
     device_memory_bytes: of each device; of the smallest where they differ.
+    devices, devices_used: of the cluster, and of them those of the plan. Where a device of the plan stands for
+    several ranks (context parallelism), all of these; `peak_memory_bytes` has one entry for them.
     Times are seconds for one mini-batch (search times: seconds of search).
     scheduler: who ordered the plan; `own` where the order came with it. named_scheduler: the one that the user
     named, empty where the suite chose; None in rows of older stores.

@@ -170,6 +170,16 @@ class WorkloadSpec(Value, frozen=True, kw_only=True):
             group=PINNED,
         ),
     ] = 1
+    cp: Annotated[
+        Count,
+        Field(
+            "Context parallelism: ranks that share out the sequence of each sample; a device of a plan is so many",
+            "1, each rank has whole sequences",
+            axis=True,
+            lands="regime.context_parallel",
+            group=PINNED,
+        ),
+    ] = 1
     recompute: Annotated[
         RecomputePin | None,
         Field(
@@ -255,6 +265,7 @@ class WorkloadKeywords(TypedDict, total=False):
     pp: int | None
     vpp: int | None
     ep: int | None
+    cp: int | None
     recompute: RecomputePin | None
     precision: Precision | None
     gradient_precision: Precision | None

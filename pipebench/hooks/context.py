@@ -144,6 +144,8 @@ class ProfileRequest:
     expert_parallel: ranks that share out the experts of a layer (`Regime.expert_parallel`); the figures are then
     those of one of them, and the graph's parameters say which bytes are of experts (`costs.experts`). A profiler
     that knows nothing of it makes a profile that the host refuses.
+    context_parallel: ranks that share out the sequence of each sample (`Regime.context_parallel`), likewise: the
+    figures and the graph are those of one of them (`costs.shapes.context`).
     """
 
     devices: "tuple[DeviceType, ...]"
@@ -156,3 +158,4 @@ class ProfileRequest:
     scratch: str = ""
     selective: bool = False
     expert_parallel: int = 1
+    context_parallel: int = 1

@@ -25,7 +25,9 @@ class Capabilities:
 
     round_robin: whether replicas of its plans take micro-batches in turn (Stage.replicas).
     expert_parallel: whether it knows what stages cost whose ranks share out experts (`Regime.expert_parallel`).
-    The host asks no other planner for such a problem.
+    context_parallel: whether it knows that stages of one replica reduce gradients and share out state too, where
+    ranks share out sequences (`Regime.context_parallel`; `Formula` and `CostModel` count it).
+    The host asks no other planner for such problems.
     """
 
     graphs: Graphs = "dag"
@@ -37,6 +39,7 @@ class Capabilities:
     per_stage_micro_batch: bool = False
     round_robin: bool = False
     expert_parallel: bool = False
+    context_parallel: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -75,7 +75,7 @@ def title_of(planned: PlannedProblem) -> str:
     """Who planned what on which cluster."""
     problem = planned.problem
     who = f"{planned.planner or 'a plan'}{f' x {planned.scheduler}' if planned.scheduler else ''}"
-    where = f"{problem.cluster.size} x {problem.cluster.name}"
+    where = f"{problem.cluster.accelerators} x {problem.cluster.name}"
     return f"{who}: {problem.profile.name} on {where}, mini-batch {problem.mini_batch}, {problem.regime.mode}"
 
 

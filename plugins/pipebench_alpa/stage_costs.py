@@ -199,7 +199,9 @@ def suite_micro_batches(
         workspace_bytes=intervals.largest(plain.workspace_bytes),
         fixed_bytes=intervals.of_operators(terms.fixed),
         transient_bytes=intervals.largest(terms.transient),
-        unit_bytes=intervals.largest(terms.weights) if shape.data_parallel > 1 else np.zeros((1, 1), np.int64),
+        unit_bytes=intervals.largest(terms.weights)
+        if formula.holders(shape.data_parallel) > 1
+        else np.zeros((1, 1), np.int64),
     )
     most = formula.memory(content, "none").most_live(limit_bytes)
     enough = most >= problem.mini_batch // micro_batch

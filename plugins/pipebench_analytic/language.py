@@ -27,6 +27,7 @@ from pipebench.domain.graph import Operator, OperatorGraph
 from pipebench.domain.profile import Alternative, OperatorCosts
 from pipebench.domain.recomputation import Repeated
 from pipebench_analytic.alternatives import alternative_id
+from pipebench_analytic.context import SharedSequence, backward_waits_s, forward_waits_s, hop_s
 from pipebench_analytic.exchange import SharedExperts, all_to_all_s
 from pipebench_analytic.roofline import Kernel, Roofline, significant
 from pipebench_analytic.work import OperatorWork
@@ -37,6 +38,14 @@ DEFINITION = (
     "sequence "
     "outside the products"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What ranks of a stage share out of a layer: its experts, its tokens."""
+
+    experts: SharedExperts
+    sequence: SharedSequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +61,8 @@ class Parts:
     again wins no memory.
     experts: of `held` the bytes of experts that ranks share out. dispatched: bytes for a sample that these ranks
     exchange, twice forward and twice backward.
+    core_gradient: the kernel of the core's backward. passed: bytes of keys and values of one rank for a sample,
+    where ranks share out sequences.
     """
 
     forward: Sequence[Kernel]
@@ -64,6 +75,8 @@ class Parts:
     core: Kernel | None = None
     experts: int = 0
     dispatched: float = 0.0
+    core_gradient: Kernel | None = None
+    passed: float = 0.0
 
 
 def is_language(kind: str) -> bool:
@@ -91,25 +104,26 @@ def language_costs(
     sizes: Sequence[int],
     degrees: Sequence[int],
     recomputed: Sequence[Repeated],
-    shared: SharedExperts,
+    shared: Shared,
 ) -> OperatorCosts:
     """Costs on one device type, with an alternative for each degree, recomputed and not (`tp8-sp-recompute`).
 
-    recomputed: the kinds of recomputation that are offered. shared: ranks that share out experts.
+    recomputed: the kinds of recomputation that are offered. shared: what ranks share out of a layer.
     """
-    plain = _parts(work, 1, shared.ranks)
+    plain = _parts(work, 1, shared)
     forward, inputs, weights = (
         [sum(roofline.seconds(kernel, size) for kernel in kernels) for size in sizes]
         for kernels in (plain.forward, plain.inputs, plain.weights)
     )
-    if plain.dispatched:
-        waited = [_exchanged_s(plain, roofline, size, shared) for size in sizes]
+    if plain.dispatched or plain.passed:
+        waited = zip(*(_exchanged_s(plain, roofline, size, 1, shared) for size in sizes), strict=True)
         forward, inputs = (
-            [each + wait for each, wait in zip(run, waited, strict=True)] for run in (forward, inputs)
+            [each + wait for each, wait in zip(run, waits, strict=True)]
+            for run, waits in zip((forward, inputs), waited, strict=True)
         )
     offered = []
     for ways in (1, *degrees):
-        parts = _parts(work, ways, shared.ranks)
+        parts = _parts(work, ways, shared)
         if ways > 1:
             offered.append(_alternative(parts, roofline, sizes, ways, "none", shared))
         offered += [
@@ -129,13 +143,32 @@ def language_costs(
     )
 
 
-def _exchanged_s(parts: Parts, roofline: Roofline, samples: int, shared: SharedExperts) -> float:
-    """Of one direction: tokens go to the ranks of their experts, and come back."""
+def _exchanged_s(parts: Parts, roofline: Roofline, samples: int, ways: int, shared: Shared) -> tuple[float, float]:
+    """What a device waits for in a forward and in a backward.
+
+    Tokens go to the ranks of their experts, and come back. Keys and values of all ranks that share out a sequence
+    come by, and their gradients go back.
+    """
 
     def inside_s(size_bytes: float, devices: int) -> float:
         return roofline.all_reduce_seconds(size_bytes, 1, devices) / 2
 
-    return 2 * all_to_all_s(parts.dispatched * samples, shared.ranks, shared.links, inside_s)
+    def all_reduce_s(size_bytes: float, devices: int) -> float:
+        return 2 * inside_s(size_bytes, devices)
+
+    experts, sequence = shared.experts, shared.sequence
+    tokens_s = 2 * all_to_all_s(parts.dispatched * samples, experts.ranks, experts.links, inside_s)
+    if not parts.passed:
+        return tokens_s, tokens_s
+
+    def hop(count: float) -> float:
+        return hop_s(count * parts.passed * samples, sequence.ranks, ways, sequence.links, all_reduce_s)
+
+    steps = [roofline.seconds(kernel, samples) / sequence.ranks for kernel in (parts.core, parts.core_gradient)]
+    return (
+        tokens_s + sum(forward_waits_s(sequence.how, sequence.ranks, steps[0], hop)),
+        tokens_s + sum(backward_waits_s(sequence.how, sequence.ranks, steps[1], hop)),
+    )
 
 
 def _alternative(
@@ -144,19 +177,22 @@ def _alternative(
     sizes: Sequence[int],
     ways: int,
     again: Repeated,
-    shared: SharedExperts,
+    shared: Shared,
 ) -> Alternative:
     forward, backward = [], []
     for size in sizes:
         sent = roofline.all_reduce_seconds(parts.reduced, size, ways) if ways > 1 else 0.0
-        sent += _exchanged_s(parts, roofline, size, shared) if parts.dispatched else 0.0
-        run = sum(roofline.seconds(kernel, size) for kernel in parts.forward) + sent
-        back = sum(roofline.seconds(kernel, size) for kernel in (*parts.inputs, *parts.weights)) + sent
+        waited = (
+            _exchanged_s(parts, roofline, size, ways, shared) if parts.dispatched or parts.passed else (0.0,) * 2
+        )
+        there, back_again = (sent + each for each in waited)
+        run = sum(roofline.seconds(kernel, size) for kernel in parts.forward) + there
+        back = sum(roofline.seconds(kernel, size) for kernel in (*parts.inputs, *parts.weights)) + back_again
         forward.append(run)
         if again == "full" and parts.kept is not None:
             back += run
         elif again == "selective" and parts.core is not None:
-            back += roofline.seconds(parts.core, size)
+            back += roofline.seconds(parts.core, size) + (waited[0] if parts.passed else 0.0)
         backward.append(back)
     kept = parts.kept if again == "full" and parts.kept is not None else parts.saved
     return Alternative(
@@ -174,11 +210,11 @@ def _alternative(
     )
 
 
-def _parts(work: OperatorWork, ways: int, ranks: int) -> Parts:
+def _parts(work: OperatorWork, ways: int, shared: Shared) -> Parts:
     operator, size = work.operator, work.element_bytes
     if operator.kind in LAYERS:
-        shape = layer_shape(operator)
-        parts = _layer(shape, size, ways, ranks if shape.experts > 1 else 1)
+        shape = layer_shape(operator, shared.sequence.ranks)
+        parts = _layer(shape, size, ways, shared.experts.ranks if shape.experts > 1 else 1)
         return _with_lookup(parts, operator, size, ways) if operator.kind == FURTHER else parts
     tokens, hidden = float(operator.dims["sequence"]), operator.dims["hidden"]
     stream = size * tokens * hidden / ways
@@ -236,6 +272,7 @@ def _layer(shape: LayerShape, size: int, ways: int, ranks: int) -> Parts:
         routing += [Kernel(0.0, 2 * copies)] * 2 if shape.experts > ranks else []
     states = size * tokens * (shape.queries + shape.keys + shape.values + shape.context) / ways
     core = Kernel(shape.core_flops / ways, states, 0.0, tokens)
+    core_gradient = Kernel(2.5 * core.flops, 2 * core.bytes, 0.0, tokens)
     inner = size * tokens * (shape.active * shape.ffn + shape.shared_ffn) / ways
     residuals = [Kernel(0.0, 3 * stream)] * 2
     passes = [Kernel(0.0, 2 * stream)] * shape.norm_count + [*residuals, Kernel(0.0, (shape.branches + 1) * inner)]
@@ -248,7 +285,7 @@ def _layer(shape: LayerShape, size: int, ways: int, ranks: int) -> Parts:
     saved = shape.saved_bytes(size, ways, dispatches=ranks > 1)
     return Parts(
         forward=(*products, core, *passes, *routing),
-        inputs=(*products, Kernel(2.5 * core.flops, 2 * core.bytes, 0.0, tokens), *back, *routing),
+        inputs=(*products, core_gradient, *back, *routing),
         weights=products,
         reduced=sum(shape.crossings(shared=ranks > 1)) * size * tokens if ways > 1 else 0.0,
         held=size * shape.weights(ways, ranks),
@@ -257,6 +294,8 @@ def _layer(shape: LayerShape, size: int, ways: int, ranks: int) -> Parts:
         saved=saved,
         kept=min(saved, stream),
         core=core,
+        core_gradient=core_gradient,
+        passed=size * tokens * (shape.keys + shape.values) / ways if shape.context_ranks > 1 else 0.0,
     )
 
 

@@ -12,6 +12,7 @@ from functools import cached_property
 from pipebench.costs.shapes.products import SPLIT_BY_INPUT, Product
 from pipebench.costs.shapes.transformer import LayerShape
 from pipebench.domain.framework import Attention, Framework
+from pipebench_analytic.context import backward_waits_s, forward_waits_s
 from pipebench_analytic.elementwise import ELEMENTWISE, Activations, ElementwiseKernels
 from pipebench_analytic.part_kernels import LatentKernels, SharedKernels
 from pipebench_analytic.speeds import Speeds
@@ -35,7 +36,8 @@ class Pass:
     """Kernels of one direction of an operator on one device, and what it exchanges with the other ranks.
 
     kernels: seconds of each. reduces: bytes of each all-reduce. host_s: of the host, besides launches.
-    exchanges: seconds of each all-to-all of tokens; the device waits for all of them.
+    exchanges: seconds of each all-to-all of tokens, and of each exchange of keys and values beyond what it runs
+    beside; the device waits for all of them.
     """
 
     kernels: list[float] = field(default_factory=list)
@@ -133,7 +135,7 @@ class LayerKernels:
     @cached_property
     def _scores(self) -> float:
         """Elements of attention's scores."""
-        return self.samples * self.shape.heads / self.ways * self.shape.sequence**2
+        return self.samples * self.shape.heads / self.ways * (self.shape.sequence * self.shape.whole_sequence)
 
     @cached_property
     def _between(self) -> ElementwiseKernels:
@@ -191,15 +193,17 @@ class LayerKernels:
                     *self._beside.forward(),
                 ],
                 reduces,
-                exchanges=exchanges,
+                exchanges=[*exchanges, *self._waits(forward=True)],
             ),
             Pass(
                 [*self._core_backward(), *self._products("inputs"), *back, *self._routing(forward=False)],
                 reduces,
-                exchanges=exchanges,
+                exchanges=[*exchanges, *self._waits(forward=False)],
             ),
             Pass([*self._products("weights"), *self._accumulations()]),
-            Pass(core) if self.framework.selective == "core" else self._between_kept(),
+            Pass(core, exchanges=self._waits(forward=True))
+            if self.framework.selective == "core"
+            else self._between_kept(),
             again,
         )
 
@@ -229,6 +233,20 @@ class LayerKernels:
     def _exchanges(self) -> list[float]:
         """Tokens go to the ranks of their experts and come back, forward and again backward."""
         return [self.speeds.all_to_all_s(self._copies, self.ranks)] * 2 if self._shared else []
+
+    def _waits(self, *, forward: bool) -> list[float]:
+        """For keys and values, and their gradients, of ranks that share out the sequence."""
+        ranks, layer = self.shape.context_ranks, self._activations
+        if ranks == 1:
+            return []
+        assert self.framework.context is not None
+        values = self._tokens * self.shape.values / self.ways
+        part = self.element_bytes * (2 * layer.queries if layer.repeats_keys else layer.keys + values)
+        (step_s, *_) = self._fused(1.0 if forward else FLASH_BACKWARD[self.framework.flash_generation])
+        waits_s = forward_waits_s if forward else backward_waits_s
+        return waits_s(
+            self.framework.context, ranks, step_s, lambda parts: self.speeds.hop_s(parts * part, ranks, self.ways)
+        )
 
     def _routing(self, *, forward: bool) -> list[float]:
         """What tokens pass on their way to experts of other ranks, besides products and exchanges.
@@ -328,7 +346,7 @@ class LayerKernels:
         shape, stream = self.shape, self.speeds.stream_s
         rotations = self._between.rotations(self._activations)
         if self.attention == "flash":
-            return [*rotations, self._fused_s()]
+            return [*rotations, *self._fused()]
         size = self.element_bytes
         drop = [stream((2 * size + 1) * self._scores)] if shape.dropout else []
         context = stream(2 * self._context)
@@ -338,17 +356,19 @@ class LayerKernels:
         shape, stream, size = self.shape, self.speeds.stream_s, self.element_bytes
         rotations = self._between.rotations_backward(self._activations)
         if self.attention == "flash":
-            return [*rotations, FLASH_BACKWARD[self.framework.flash_generation] * self._fused_s()]
+            return [*rotations, *self._fused(FLASH_BACKWARD[self.framework.flash_generation])]
         drop = [stream((2 * size + 1) * self._scores)] if shape.dropout else []
         context = stream(2 * self._context)
         return [*rotations, context, *[self._batched()] * 4, *self._softmax(3 * size), *drop]
 
-    def _fused_s(self) -> float:
-        """The forward of fused attention."""
-        shape, ways = self.shape, self.ways
-        return self.speeds.attention_s(
+    def _fused(self, factor: float = 1.0) -> list[float]:
+        """Fused attention: the forward times a factor. Of ranks that share out the sequence each does an equal
+        part, in a kernel for each rank's keys, at the rate of the kernel with all of them.
+        """
+        shape, ways, ranks = self.shape, self.ways, self.shape.context_ranks
+        whole_s = self.speeds.attention_s(
             self.samples,
-            shape.sequence,
+            shape.whole_sequence,
             shape.heads / ways,
             shape.kv_heads / ways,
             shape.core_head,
@@ -356,6 +376,7 @@ class LayerKernels:
             shape.window,
             shape.chunk,
         )
+        return [factor * whole_s / ranks**2] * ranks
 
     def _batched(self) -> float:
         """One product of each head: scores are written or read once."""

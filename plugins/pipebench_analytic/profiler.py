@@ -5,6 +5,7 @@ from typing import cast
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
+from pipebench.costs.shapes.context import with_context_ranks
 from pipebench.costs.shapes.experts import with_expert_ranks
 from pipebench.costs.shapes.rescale import in_precision
 from pipebench.domain.calibration import Calibration
@@ -32,12 +33,13 @@ from pipebench_analytic.alternatives import (
     split_of,
     tensor_parallel_alternative,
 )
+from pipebench_analytic.context import SharedSequence
 from pipebench_analytic.exchange import SharedExperts
 from pipebench_analytic.kernels.speeds import measured_elsewhere
 from pipebench_analytic.kernels.tables import own_speeds
 from pipebench_analytic.kinds import KINDS, SAVED_BYTES_DEFINITION, SavedBytes, kind_of, saved_bytes
 from pipebench_analytic.language import DEFINITION as LANGUAGE
-from pipebench_analytic.language import is_language, language_costs, tensor_degrees
+from pipebench_analytic.language import Shared, is_language, language_costs, tensor_degrees
 from pipebench_analytic.plugin import AnalyticOptions
 from pipebench_analytic.roofline import RatesByKind, Roofline, significant
 from pipebench_analytic.speeds import Speeds
@@ -51,6 +53,10 @@ WHOLE_TENSORS = (
 MODELLED_EXCHANGE = (
     "what ranks that share out experts exchange is modelled, not measured: each sends its tokens at the rate of "
     "the links, and no host waits for another"
+)
+MODELLED_CONTEXT = (
+    "what ranks that share out sequences exchange is modelled, not measured: keys and values go from rank to rank "
+    "at the rate of the links, beside the steps of attention's core"
 )
 FORMULAS = "1"
 """Version of the profiler's formulas: a profile made with another one is not comparable."""
@@ -67,6 +73,7 @@ def profile(graph: OperatorGraph, context: Context) -> Profile:
     element_bytes = ELEMENT_BYTES[request.precision]
     ranks = request.expert_parallel
     graph = with_expert_ranks(in_precision(graph, request.precision), ranks, element_bytes)
+    graph = with_context_ranks(graph, request.context_parallel)
     work = graph_work(graph, element_bytes)
     saved = saved_bytes(graph, element_bytes)
     splits = _splits(graph, work)
@@ -77,6 +84,8 @@ def profile(graph: OperatorGraph, context: Context) -> Profile:
         degrees = tensor_degrees(graph, options.max_tensor_parallel) if device.peer_bandwidth_bytes_s > 0 else ()
         if ranks > 1:
             degrees = _with_experts(degrees, device, request, options)
+        if request.context_parallel > 1:
+            _refuse_context(device, request, options)
         training = _training_costs(device, request, options)
         operators = map(
             _Costing(roofline, request, degrees, training).costs,
@@ -134,7 +143,30 @@ def _training_costs(device: DeviceType, request: ProfileRequest, options: Analyt
         request.micro_batches,
         NARROW_BYTES[options.products] if options.products else None,
         request.expert_parallel,
+        request.context_parallel,
     )
+
+
+def _refuse_context(device: DeviceType, request: ProfileRequest, options: AnalyticOptions) -> None:
+    """Raise PipebenchError where nothing says how ranks that share out sequences exchange keys and values."""
+    framework = request.framework
+    if device.peer_bandwidth_bytes_s <= 0:
+        raise PipebenchError(
+            f"device type {device.name!r}: what its peers send each other is not known",
+            "ranks that share out sequences exchange keys: leave --cp out, or name a device of the table",
+        )
+    if framework is None:
+        return
+    if framework.context is None:
+        raise PipebenchError(
+            f"context parallelism under {framework.name} is not priced: its table says nothing of it",
+            "leave --cp out, or name --framework megatron or torchtitan",
+        )
+    if (options.attention or framework.attention) != "flash":
+        raise PipebenchError(
+            f"attention={options.attention}: ranks share out sequences where attention is fused",
+            "leave --cp or attention out",
+        )
 
 
 def _with_experts(
@@ -176,7 +208,10 @@ class _Costing:
         training: prices language models under a framework.
         """
         self._selective = request.selective
-        self._shared = SharedExperts(request.expert_parallel, request.links)
+        self._shared = Shared(
+            SharedExperts(request.expert_parallel, request.links),
+            SharedSequence(request.context_parallel, request.links),
+        )
         self._training = training
         self._roofline = roofline
         self._sizes = request.micro_batches
@@ -255,6 +290,7 @@ def _provenance(
             "tensor-parallel alternatives send over the links inside a node",
             *((WHOLE_TENSORS,) if language and request.framework is None else ()),
             *((MODELLED_EXCHANGE,) if request.expert_parallel > 1 else ()),
+            *((MODELLED_CONTEXT,) if request.context_parallel > 1 else ()),
             *(_priced_as(request, options.kernels) if language else ()),
             *(() if fitted is UNSET else _not_measured(kinds, fitted)),
         ),

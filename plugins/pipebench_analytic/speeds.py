@@ -18,6 +18,7 @@ from pipebench.domain.errors import PipebenchError
 from pipebench.domain.framework import Framework
 from pipebench.domain.profile import ELEMENT_BYTES, NarrowPrecision, Precision
 from pipebench.domain.tuning import USUAL_REACH, Reach
+from pipebench_analytic.context import hop_s
 from pipebench_analytic.exchange import all_to_all_s
 from pipebench_analytic.kernels.gemm import GemmSurface
 from pipebench_analytic.kernels.speeds import KernelPrecision, KernelSpeeds, kernel_speeds
@@ -171,6 +172,12 @@ class Speeds:
         """In one node, by its measured curve where there is one."""
         known = self._curves.seconds("all_to_all", ranks, size_bytes) if self._curves else None
         return self.all_reduce_s(size_bytes, ranks) / 2 if known is None else float(known)
+
+    def hop_s(self, size_bytes: float, ranks: int, ways: int) -> float:
+        """What one of so many ranks that share out a sequence takes to send something to the next one. ways: of
+        tensor parallelism, whose devices have a ring each.
+        """
+        return hop_s(size_bytes, ranks, ways, self._links, self.all_reduce_s, NETWORK_SHARE)
 
     def _network(self, position: int) -> LinkLevel:
         """The link level of a ring that leaves each group over the links of all its devices."""

@@ -56,11 +56,12 @@ class TrainingCosts:
         sizes: Sequence[int],
         narrow_bytes: float | None = None,
         ranks: int = 1,
+        context: int = 1,
     ) -> None:
         """narrow_bytes: of an element of the layers' products, where they run in another precision. ranks: that
-        share out the experts of a layer.
+        share out the experts of a layer. context: ranks that share out sequences.
         """
-        self._ranks = ranks
+        self._ranks, self._context = ranks, context
         self._narrow_bytes = narrow_bytes if framework.keeps_narrow else None
         self._speeds, self._framework, self._attention = speeds, framework, attention
         self._element_bytes, self._sizes = element_bytes, tuple(sizes)
@@ -173,7 +174,7 @@ class TrainingCosts:
     def _passes(self, operator: Operator, weight_bytes: int, samples: int, ways: int) -> OperatorPasses:
         if operator.kind in LAYERS:
             made = LayerKernels(
-                layer_shape(operator),
+                layer_shape(operator, self._context),
                 samples,
                 ways,
                 self._speeds,
@@ -274,7 +275,7 @@ class TrainingCosts:
 
     def _layer_bytes(self, operator: Operator, ways: int, *, scores: bool) -> float:
         split = self._framework.sequence_parallel
-        return layer_shape(operator).saved_bytes(
+        return layer_shape(operator, self._context).saved_bytes(
             self._element_bytes,
             ways,
             scores=scores,

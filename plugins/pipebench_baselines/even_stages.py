@@ -87,10 +87,10 @@ def uniform(problem: Problem, context: Context) -> PlanResult:
         wanted = f"{pins.pipeline or 1} stages of {replicas} replicas" + (f" of {tensor} devices" * (tensor > 1))
         raise InfeasibleProblem(f"{wanted} are pinned, there are {devices} devices")
     if not problem.regime.shares_experts_over(replicas, tensor):
-        ranks = problem.regime.expert_ranks
+        ranks, there = problem.regime.expert_ranks, replicas * tensor * problem.regime.context_ranks
         raise InfeasibleProblem(
-            f"uniform has stages of {replicas * tensor} ranks, {ranks} ranks share out experts: pin --dp and --tp "
-            f"that make a multiple of {ranks}"
+            f"uniform has stages of {there} ranks, {ranks} ranks share out experts: pin --dp and --tp that make a "
+            f"multiple of {ranks}"
         )
     groups = layer_groups(problem.profile.graph)
     if pins.pipeline is not None and pins.pipeline > len(groups):

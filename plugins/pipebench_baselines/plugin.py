@@ -61,7 +61,11 @@ def pipebench_planners() -> Iterable[Planner]:
             load="pipebench_baselines.one_stage:data_parallel",
             calls=("1f1b", "1f1b*"),
             capabilities=Capabilities(
-                regimes=("sync", "async"), replicas=True, recompute=True, expert_parallel=True
+                regimes=("sync", "async"),
+                replicas=True,
+                recompute=True,
+                expert_parallel=True,
+                context_parallel=True,
             ),
         ),
         Planner(
@@ -75,6 +79,7 @@ def pipebench_planners() -> Iterable[Planner]:
                 tensor_parallel=True,
                 recompute=True,
                 expert_parallel=True,
+                context_parallel=True,
             ),
         ),
         Planner(
@@ -92,6 +97,7 @@ def pipebench_planners() -> Iterable[Planner]:
                 recompute=True,
                 non_contiguous=True,
                 expert_parallel=True,
+                context_parallel=True,
             ),
             fidelity="improved",
             reference="Narayanan et al., Efficient Large-Scale Language Model Training on GPU Clusters, 2021, "
@@ -115,6 +121,7 @@ def pipebench_planners() -> Iterable[Planner]:
                 tensor_parallel=True,
                 recompute=True,
                 expert_parallel=True,
+                context_parallel=True,
             ),
             reference="Shoeybi et al., Megatron-LM, 2019, arXiv 1909.08053; as a baseline in Tanaka et al., "
             "RaNNC, IPDPS 2021",
@@ -132,7 +139,7 @@ def pipebench_planners() -> Iterable[Planner]:
             load="pipebench_baselines.even_stages:gpipe_hybrid",
             calls=("gpipe",),
             options=HybridOptions,
-            capabilities=Capabilities(regimes=("sync",), replicas=True, recompute=True),
+            capabilities=Capabilities(regimes=("sync",), replicas=True, recompute=True, context_parallel=True),
             reference="Huang et al., GPipe, 2019, arXiv 1811.06965; GPipe-Hybrid of Tanaka et al., RaNNC, "
             "IPDPS 2021",
             deviations=HYBRID,
@@ -144,7 +151,7 @@ def pipebench_planners() -> Iterable[Planner]:
             load="pipebench_baselines.even_stages:pipedream_2bw",
             calls=("1f1b*",),
             options=HybridOptions,
-            capabilities=Capabilities(regimes=("async",), replicas=True, recompute=True),
+            capabilities=Capabilities(regimes=("async",), replicas=True, recompute=True, context_parallel=True),
             reference=(
                 "Narayanan et al., Memory-Efficient Pipeline-Parallel DNN Training (PipeDream-2BW), ICML 2021, "
                 "arXiv 2006.09503; as in Tanaka et al., RaNNC, IPDPS 2021, section IV-B"

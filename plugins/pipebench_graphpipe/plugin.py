@@ -83,7 +83,12 @@ def pipebench_planners() -> Iterable[Planner]:
             fidelity="reconstructed",
             reference=REFERENCE,
             capabilities=Capabilities(
-                graphs="dag", regimes=("sync",), replicas=True, recompute=True, per_stage_micro_batch=True
+                graphs="dag",
+                regimes=("sync",),
+                replicas=True,
+                recompute=True,
+                per_stage_micro_batch=True,
+                context_parallel=True,
             ),
             deviations=(
                 "algorithms 1 and 2 and table 2 are not in the public text; rebuilt from the prose",

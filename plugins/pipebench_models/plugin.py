@@ -228,8 +228,8 @@ def language_model() -> Model:
     return Model(
         name="llm",
         summary=(
-            "language model from a Hugging Face config.json (--config): llama, qwen, gemma, phi, olmo, mixtral, "
-            "deepseek, gpt_oss, gpt2, bert and others"
+            "language model from a Hugging Face config.json (--config): llama, qwen, gemma, mixtral, deepseek, "
+            "gpt2, bert, …"
         ),
         load="pipebench_models.llm:build_llm",
         options=LLMOptions,

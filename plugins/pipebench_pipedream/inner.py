@@ -74,6 +74,10 @@ def split_further(problem: Problem, found: PlanResult, inner: str, context: Cont
     stage, or where replicas are pinned (a split stage has none).
     """
     refuse_micro_batch_size(f"pipedream[inner={inner}]", problem)
+    if problem.regime.context_ranks > 1:
+        raise UnsupportedProblem(
+            f"pipedream[inner={inner}] does not split operators whose sequences ranks share out"
+        )
     if problem.pins.data_parallel is not None:
         raise UnsupportedProblem(
             f"pipedream[inner={inner}] splits operators in place of replicas, "

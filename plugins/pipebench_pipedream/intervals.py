@@ -90,7 +90,7 @@ class IntervalCosts:
         prefix = self._work_ns(micro_batch)
         period = prefix[:, None, :] - prefix[:, :, None]
         for choice, (replicas, turns) in enumerate(zip(self.replicas, self.turns, strict=True)):
-            if self.problem.regime.shards_weights and replicas > 1:
+            if self.problem.regime.shards_weights and self._formula.holders(replicas) > 1:
                 period[choice] = self._shared_ns(micro_batch, choice)
             period[choice] += self._formula.update_share_ns(self._updates(replicas), micro_batch, turns)
             if not self._relay:

@@ -180,7 +180,7 @@ class CostTables:
                     keeps = alternative.saved_bytes_per_sample
                 time[node, position] = compute_s(self._times, node, alternative, way.samples) / way.turns
                 saved[node, position] = keeps * way.samples
-        time += synchronisation_s(weights, replicas, self.micro_batches, self.bandwidth)
+        time += synchronisation_s(weights, formula.holders(replicas), self.micro_batches, self.bandwidth)
         fixed += formula.state_bytes(weights, replicas) - formula.state_bytes(0, replicas)
         live: FloatArray = formula.live_bytes(saved) - formula.live_bytes(0)
         return time, live, fixed.astype(np.float64), count

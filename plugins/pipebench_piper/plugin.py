@@ -57,6 +57,7 @@ def pipebench_planners() -> Iterable[Planner]:
                 tensor_parallel=True,
                 recompute=True,
                 round_robin=True,
+                context_parallel=True,
             ),
             original=ORIGINAL,
             deviations=(

@@ -120,7 +120,9 @@ def pipebench_planners() -> Iterable[Planner]:
             options=RaNNCOptions,
             fidelity="paper",
             reference=REFERENCE,
-            capabilities=Capabilities(graphs="dag", regimes=("sync",), replicas=True, recompute=True),
+            capabilities=Capabilities(
+                graphs="dag", regimes=("sync",), replicas=True, recompute=True, context_parallel=True
+            ),
             deviations=DEVIATIONS,
             default_scheduler={"sync": "gpipe"},
         ),

@@ -59,6 +59,7 @@ def pipebench_planners() -> Iterable[Planner]:
                 per_stage_micro_batch=True,
                 round_robin=True,
                 expert_parallel=True,
+                context_parallel=True,
             ),
         ),
     )

@@ -150,11 +150,15 @@ def _facts(job: Job) -> dict[str, str]:
 
 def refuse_sharded(problem: Problem, plan: Plan) -> None:
     """Raises UnsupportedProblem for stages whose operators are split over devices, or recomputed in part, and for
-    experts that ranks share out.
+    experts and sequences that ranks share out.
     """
     if problem.regime.expert_ranks > 1:
         raise UnsupportedProblem(
             f"{problem.regime.expert_ranks} ranks share out experts: torch runs each operator whole"
+        )
+    if problem.regime.context_ranks > 1:
+        raise UnsupportedProblem(
+            f"{problem.regime.context_ranks} ranks share out sequences: torch runs each operator whole"
         )
     for position, stage in enumerate(plan.stages):
         if stage.tensor_parallel > 1:

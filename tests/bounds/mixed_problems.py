@@ -11,7 +11,7 @@ from random import Random
 from msgspec.structs import replace
 
 from pipebench.costs.messages import stage_edges
-from pipebench.domain.cluster import Cluster, DeviceType, LinkLevel
+from pipebench.domain.cluster import Cluster, DeviceType, LinkLevel, Ranks
 from pipebench.domain.framework import StepCosts
 from pipebench.domain.graph import Operator, OperatorGraph, Parameter, Tensor
 from pipebench.domain.plan import Plan, Stage
@@ -57,7 +57,8 @@ def mixed_problem(random: Random) -> Problem:
         overlap=random.choice([0.0, 0.0, 0.3, 1.0]),
     )
     ranks = random.choice([1, 1, 2, 2, 3, 4])
-    return problem if ranks == 1 else with_experts(random, problem, ranks)
+    problem = problem if ranks == 1 else with_experts(random, problem, ranks)
+    return with_context(random, problem, random.choice([1, 1, 2, 3]))
 
 
 def with_experts(random: Random, problem: Problem, ranks: int) -> Problem:
@@ -89,6 +90,21 @@ def with_experts(random: Random, problem: Problem, ranks: int) -> Problem:
         problem,
         profile=replace(problem.profile, graph=shared, costs=costs),
         regime=replace(problem.regime, expert_parallel=ranks),
+    )
+
+
+def with_context(random: Random, problem: Problem, ranks: int) -> Problem:
+    """The problem whose devices stand for so many ranks each, which share out sequences."""
+    if ranks == 1:
+        return problem
+    each = tuple(replace(level, group=ranks * level.group) for level in problem.cluster.levels)
+    if random.random() < 0.5:
+        each = (replace(each[0], name="inner", group=ranks, latency_s=0.0), *each[each[0].group == ranks :])
+    return replace(
+        problem,
+        profile=replace(problem.profile, graph=replace(problem.profile.graph, context_parallel=ranks)),
+        cluster=replace(problem.cluster, ranks=Ranks(count=ranks, levels=each)),
+        regime=replace(problem.regime, context_parallel=ranks),
     )
 
 

@@ -163,7 +163,7 @@ def test_layouts_of_today_beside_planners(pipebench: CommandLine, tmp_path: Path
 @pytest.mark.parametrize(
     ("options", "code", "reason"),
     [
-        (("--cp", "2"), 2, "context parallelism (--cp 2) is not priced"),
+        (("--cp", "3"), 2, "--cp 3: a rank has 2 of 6 chunks"),
         (("--ep", "4"), 2, "--ep 4: llm has no experts that ranks could share out"),
         (("--tp", "3"), 5, "the profile offers 1, 2, 4, 8"),
         (("--pp", "16"), 5, "degrees must divide the number of devices"),

@@ -258,7 +258,6 @@ def test_a_workflow_is_not_replaced_without_being_told_to(pipebench: CommandLine
         (("check", "--planners", "x"), "--planners would be for --against"),
         (("check", "--devices", "3"), "--devices would be for --against"),
         (("check", "--seq", "3"), "--seq would be for --against"),
-        (("record", "--cp", "2", "--budget", "1s"), "context parallelism (--cp 2) is not priced"),
     ],
 )
 def test_wrong_options(pipebench: CommandLine, arguments: tuple[str, ...], said: str) -> None:

@@ -21,7 +21,7 @@ from pipebench.bench.suites import ChosenSuite, Suite, suite_schema
 from pipebench.bench.suites.grid import grid_points
 from pipebench.bench.suites.selection import Selection, SelectionKeywords, select
 from pipebench.bench.suites.table import AXES
-from pipebench.cli.workload_options import UNPRICED, selection, workload_options
+from pipebench.cli.workload_options import selection, workload_options
 from pipebench.domain.artefact import Cell
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.problem import Pins, Problem, Regime
@@ -65,7 +65,7 @@ def test_the_options_are_the_fields_and_no_others() -> None:
     def command(**_: Any) -> None: ...
 
     sources = set(SelectionKeywords.__annotations__) - set(WorkloadKeywords.__annotations__)
-    assert {option.name for option in command.params} == {*keyword_fields(), *sources, *UNPRICED}
+    assert {option.name for option in command.params} == {*keyword_fields(), *sources}
 
 
 def test_the_keys_of_a_suite_are_the_fields_with_their_texts() -> None:
@@ -248,7 +248,7 @@ def test_a_workload_goes_through_the_command_line_and_the_api(values: dict[str, 
 @given(specs(), st.sampled_from(["sync", "async"]))
 def test_a_workload_is_stored_and_found_again(spec: WorkloadSpec, mode: Any) -> None:
     base = layers("sync", Pins())
-    spec = msgspec.structs.replace(spec, micro_batch=None, micro_batch_size=None, ep=1)
+    spec = msgspec.structs.replace(spec, micro_batch=None, micro_batch_size=None, ep=1, cp=1)
     problem = Workload("m", problem_of(spec, base.profile, base.cluster, 8)).problem(mode)
     kept = msgspec.json.decode(msgspec.json.encode(problem), type=Problem)
     again = workload_of(row("uniform", model="m"), kept)
@@ -257,7 +257,7 @@ def test_a_workload_is_stored_and_found_again(spec: WorkloadSpec, mode: Any) -> 
     for part, landed in parts_of(msgspec.structs.asdict(spec)).items():
         holder = {"pins": kept.pins, "regime": kept.regime, "problem": kept}[part]
         assert {name: getattr(holder, name) for name in landed} == landed | (
-            {"expert_parallel": UNSET} if part == "regime" else {}
+            dict.fromkeys(("expert_parallel", "context_parallel"), UNSET) if part == "regime" else {}
         )
 
 

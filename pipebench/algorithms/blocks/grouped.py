@@ -102,6 +102,7 @@ def joined_graph(graph: OperatorGraph, groups: Sequence[Operator], group_of: Seq
         ),
         tensors=tuple(kept),
         parameters=tuple(by_name[name] for name in used),
+        context_parallel=graph.context_parallel,
     )
 
 

@@ -26,10 +26,11 @@ from pipebench.bench.accuracy.run import OPTIONAL, Run
 from pipebench.bench.accuracy.schedules import Order, order_of
 from pipebench.bench.accuracy.sizes import ARCHITECTURES, ModelSizes, architecture_of, public_sizes, sizes_of
 from pipebench.bench.accuracy.vocabulary import USUAL_VOCABULARIES
+from pipebench.costs.shapes.context import CHUNKS, with_context_devices
 from pipebench.defaults import LANGUAGE_MODEL
 from pipebench.documents.units import quantity
 from pipebench.domain.cluster import Cluster
-from pipebench.domain.errors import nearest
+from pipebench.domain.errors import InvalidValue, nearest
 from pipebench.domain.limits import MOST_LAYERS, MOST_RUN_PASSES
 from pipebench.domain.profile import NarrowPrecision, Precision
 from pipebench.domain.tuning import Tuning
@@ -107,7 +108,8 @@ def express(
         tensor_overlap=tensor_overlap_of(run, framework, sequence_parallel, tp, choices),
         tp=tp,
     )
-    _refuse_ranks(run, framework, tp * dp)
+    _refuse_ranks(run, framework, tp * dp * (run.cp or 1))
+    _refuse_context(run, framework, cluster)
     model, layers = _model(run, setting, vocabulary, choices)
     mini_batch, micro_batch = _batches(run, dp, pp, choices)
     order = order_of(run, pp, layers, choices)
@@ -127,8 +129,9 @@ def express(
         pp=pp,
         vpp=order.virtual,
         ep=run.ep or 1,
+        cp=run.cp or 1,
         precision=setting.precision,
-        optimizer_sharding=sharding_of(run.framework, framework, pp, dp, choices),
+        optimizer_sharding=sharding_of(run.framework, framework, pp, dp, run.cp or 1, choices),
         **workload_fields(setting),
     )
     by_stage, level = _layers_by_stage(run, layers, order, choices)
@@ -150,8 +153,6 @@ def refuse_unsupported(run: Run) -> None:
         raise NotExpressed("the row states two configurations", f"in {' and '.join(run.twofold)}")
     if (run.ep or 1) > 1 and experts_of(run) == 1:
         raise NotExpressed("expert parallelism", f"ep is {run.ep}")
-    if (run.cp or 1) > 1:
-        raise NotExpressed("context parallelism", f"cp is {run.cp}")
     if re.search(r"\(tokendrop", run.model.lower()):
         raise NotExpressed("tokens that experts drop", f"model is {run.model}")
     if re.search(r"\((?:sft|lora)", run.model.lower()):
@@ -180,8 +181,26 @@ def _refuse_ranks(run: Run, framework: FrameworkName, ranks: int) -> None:
         )
 
 
+def _refuse_context(run: Run, framework: FrameworkName, cluster: Cluster) -> None:
+    """Raises NotExpressed where ranks cannot share out the run's sequences, or it is not known how its framework
+    does that.
+    """
+    ranks = run.cp or 1
+    if ranks == 1:
+        return
+    if framework == "other" or load_framework(framework).context is None:
+        raise NotExpressed("context parallelism of a framework that the table says nothing of", f"{run.framework}")
+    if (run.seq or 0) % (CHUNKS * ranks):
+        raise NotExpressed("a sequence that ranks cannot share out", f"cp is {ranks}, seq is {run.seq}")
+    try:
+        with_context_devices(cluster, ranks)
+    except InvalidValue as error:
+        raise NotExpressed("ranks of a sequence in several groups of linked devices", error.message) from None
+
+
 def degrees(run: Run) -> tuple[int, int, int]:
-    """Tensor, pipeline and data parallelism; one that is missing follows from the others.
+    """Tensor, pipeline and data parallelism; one that is missing follows from the others and from the ranks that
+    share out sequences.
 
     Raises NotExpressed where two are missing or the product is not the number of GPUs.
     """
@@ -189,6 +208,7 @@ def degrees(run: Run) -> tuple[int, int, int]:
     if said.count(None) > 1:
         raise _empty(run, ("tp", "pp", "dp"))
     factors = [degree for degree in said if degree is not None]
+    factors += [run.cp] if run.cp is not None and run.cp > 1 else []
     product = prod(factors)
     left, rest = divmod(run.gpus, product)
     if rest or (None not in said and left != 1):

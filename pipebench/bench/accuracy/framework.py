@@ -80,7 +80,7 @@ def is_torchtitan(framework: FrameworkName) -> bool:
 def framework_of(run: Run, device: str, choices: Choices) -> FrameworkName:
     """The framework by the start of its name, Megatron-LM's generation by the device that it ran on, and whether
     torchtitan compiled by what the run says of it. One that the table does not have is taken as Megatron-LM. Its
-    older generation knew no ranks that share out experts.
+    older generation knew no ranks that share out experts or sequences.
     """
     known = (name for start, name in _WORDS if run.framework.lower().startswith(start))
     found = next(known, None)
@@ -92,7 +92,8 @@ def framework_of(run: Run, device: str, choices: Choices) -> FrameworkName:
             raise NotExpressed(f"a framework whose name is nearly {like[0]}", f"framework is {run.framework}")
     elif found != "megatron":
         return found
-    later = says(run.framework, OVERLAPPED_REDUCTION) is not None or (run.ep or 1) > 1  # 2023 and later
+    shared = (run.ep or 1) > 1 or (run.cp or 1) > 1
+    later = says(run.framework, OVERLAPPED_REDUCTION) is not None or shared  # 2023 and later
     if found and later:
         return "megatron"
     usual, other = ("megatron", "megatron-v2") if device.startswith(FUSED_SINCE) else ("megatron-v2", "megatron")
@@ -158,7 +159,9 @@ def profiler_of(setting: Setting) -> str:
     return f"{PROFILER}[{','.join(said)}]"
 
 
-def sharding_of(text: str, framework: FrameworkName, pp: int, dp: int, choices: Choices) -> OptimizerSharding:
+def sharding_of(
+    text: str, framework: FrameworkName, pp: int, dp: int, cp: int, choices: Choices
+) -> OptimizerSharding:
     """What replicas share out. text: the run's framework, with `FSDP` where it has fully sharded data parallelism,
     `FSDP=N` where N replicas share (0: none do), and DISTRIBUTED_OPTIMIZER. torchtitan shares out by itself.
 
@@ -169,7 +172,7 @@ def sharding_of(text: str, framework: FrameworkName, pp: int, dp: int, choices: 
     Raises NotExpressed.
     """
     found = re.search(r"FSDP(?:=(\d+))?", text)
-    if dp == 1:
+    if dp * cp == 1:
         return "none"
     if found is None and is_torchtitan(framework):
         usual: OptimizerSharding = "zero3" if pp == 1 else "zero1"

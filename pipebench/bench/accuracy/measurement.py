@@ -17,6 +17,7 @@ from pipebench.bench.score import judge
 from pipebench.bench.services import HostServices
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import NS_PER_S
+from pipebench.costs.shapes.context import with_context_devices
 from pipebench.defaults import IN_A_V, INTERLEAVED, ONE_F_ONE_B
 from pipebench.domain.cluster import Cluster
 from pipebench.domain.errors import PipebenchError
@@ -110,17 +111,21 @@ class Predictor:
         return step.ns(problem) / NS_PER_S
 
     def kernels_s(self, run: ExpressedRun, rank: int) -> float:
-        """Seconds of kernels that a rank runs in an iteration, the optimizer among them. A rank is a device."""
+        """Seconds of kernels that a rank runs in an iteration, the optimizer among them. A rank is a device, or
+        one of those for which a device stands.
+        """
         problem = self.problem(run)
         plan = plan_of(problem, run)
         step = PartedStep(problem, plan, self._services.schedule(run.scheduler, problem, plan))
-        (lane,) = [each for each in step.devices if rank in each.devices]
+        device = rank // problem.cluster.rank_count
+        (lane,) = [each for each in step.devices if device in each.devices]
         return (lane.ns["kernels"] + lane.ns["optimizer"]) / NS_PER_S
 
     def problem(self, run: ExpressedRun) -> Problem:
         """The problem with the profile of its model."""
         cluster = run.cluster if run.tuning is None else run.tuning.cluster_of(run.cluster)
         profile = self._profile(run, cluster)
+        cluster = with_context_devices(cluster, run.spec.cp)
         spec, step = with_framework(run.spec, profile.precision, cluster, run.tuning)
         if run.reduces_last and step is not None:
             step = replace(step, reduce_overlap=0.0)
@@ -138,6 +143,7 @@ class Predictor:
             reach=USUAL_REACH if run.tuning is None else run.tuning.reach,
             selective=spec.recompute == "selective",
             expert_parallel=spec.ep,
+            context_parallel=spec.cp,
         )
         key = (spec.model, spec.profiler, request)
         if key not in self._profiles:

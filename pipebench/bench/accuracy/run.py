@@ -27,7 +27,7 @@ class Run(Value, frozen=True, kw_only=True):
     tp: tensor parallelism.
     pp: pipeline parallelism: devices in a row.
     dp: data parallelism: replicas. One of tp, pp and dp may be left out, it follows from the number of GPUs.
-    cp: context parallelism.
+    cp: context parallelism: ranks that share out the sequence of each sample.
     vpp: stages on each device.
     ep: expert parallelism: ranks that share out the experts, of models whose experts are known by the name.
     mbs: samples of the micro-batch of one replica.

@@ -49,6 +49,11 @@ def attach(services: HostServices, results: Results, row: Row, files: Sequence[s
     require_ordered(problem, plan, schedule)
     given = attached_files(files, problem, plan)
     ranks = None
+    if given.traces and problem.regime.context_ranks > 1:
+        raise PipebenchError(
+            f"{problem.regime.context_ranks} ranks share out each sequence, whose traces are not understood",
+            "attach the log of the run",
+        )
     if given.traces:
         simulated = services.simulate(problem, plan, schedule)
         ranks = attach_ranks(plan, simulated, row.mini_batch, given.traces, warmup)

@@ -63,13 +63,13 @@ def _layout(run: Run, made: Arrangement) -> Iterator[Compared]:
     """Degrees, batches and cuts. One that the log leaves out follows from the others."""
     stages_of_a_device = run.vpp or (1 if run.schedule == ONE_F_ONE_B else None)
     layers = [sum(operator.kind == LAYER for operator in stage) for stage in made.operators]
-    yield "devices", run.gpus, {made.plan.devices_used}
+    yield "devices", run.gpus, {made.plan.devices_used * made.context_ranks}
     yield "mini-batch", run.gbs, {made.problem.mini_batch}
     yield "tensor parallelism", run.tp, {made.tensor_parallel}
     yield "devices in a row", run.pp, {made.pipeline}
     yield "stages of a device", stages_of_a_device, {made.virtual}
     yield "replicas", run.dp, {made.data_parallel}
-    yield "context parallelism", run.cp, {1}
+    yield "context parallelism", run.cp, {made.context_ranks}
     yield "micro-batch of a replica", run.mbs, {made.micro_batch}
     yield "layers of the stages", run.partition or None, {"-".join(map(str, layers))} if any(layers) else set()
 
@@ -86,7 +86,7 @@ def _model(run: Run, made: Arrangement) -> Iterator[Compared]:
         ("feed-forward width", "ffn"),
     ):
         yield what, sizes.get(name), {*_dims(made, LAYER, name)}
-    yield "tokens of a sample", run.seq, {*_dims(made, LAYER, "sequence")}
+    yield "tokens of a sample", run.seq, {each * made.context_ranks for each in _dims(made, LAYER, "sequence")}
     architecture = architecture_of(run.model)
     gated: Said = None if architecture is None else architecture == "llama"
     yield "a gated feed-forward", gated, {layer_shape(layer).branches == GATED for layer in layers}
@@ -107,7 +107,8 @@ def _setting(run: Run, made: Arrangement) -> Iterator[Compared]:
     try:
         framework = framework_of(run, run.device, choices)
         assumed = len(choices.made)
-        sharding = sharding_of(run.framework, framework, made.pipeline, made.data_parallel, choices)
+        degrees = made.pipeline, made.data_parallel, made.context_ranks
+        sharding = sharding_of(run.framework, framework, *degrees, choices)
     except NotExpressed as error:
         raise PipebenchError(f"{run.source}: {error.reason}, which no plan has") from None
     again = run.recompute.split(" ")[0]

@@ -124,7 +124,7 @@ def _changes(before: Problem, after: Problem) -> Iterator[Change]:
     yield from _change("profile", before.profile.name, after.profile.name)
     yield from _figures("profile", profiles[0], profiles[1], before.profile.name == after.profile.name)
     told = list(_change("cluster", *(cluster.name for cluster in clusters)))
-    told += _change("devices", *(cluster.size for cluster in clusters))
+    told += _change("devices", *(cluster.accelerators for cluster in clusters))
     told += _change("memory_bytes", *(cluster.memory_bytes for cluster in clusters))
     yield from told
     yield from _figures("cluster", clusters[0], clusters[1], not told)

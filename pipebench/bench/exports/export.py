@@ -113,7 +113,8 @@ class Refusal:
 
 def require_all_devices(planned: PlannedProblem) -> None:
     """Raise PipebenchError for a plan that would leave devices idle in a run, with what to do."""
-    used, size, total = planned.plan.devices_used, planned.problem.cluster.size, planned.problem.pins.micro_batch
+    cluster, total = planned.problem.cluster, planned.problem.pins.micro_batch
+    used, size = planned.plan.devices_used * cluster.rank_count, cluster.accelerators
     if used == size:
         return
     counted = ""

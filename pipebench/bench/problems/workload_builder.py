@@ -11,6 +11,7 @@ from pipebench.algorithms.blocks.layer_profile import with_layers
 from pipebench.bench.machine.time_limits import BUILD_S, time_limit
 from pipebench.bench.problems.plugin_sources import build_graph, plugin_formats, profile_graph
 from pipebench.bench.problems.workload import Workload, default_mini_batch
+from pipebench.costs.shapes.context import refuse_context_ranks, with_context_devices
 from pipebench.costs.shapes.experts import refuse_expert_ranks
 from pipebench.costs.step import step_costs, with_tensor_memory
 from pipebench.defaults import CLUSTER
@@ -18,6 +19,7 @@ from pipebench.documents.units import readable_bytes
 from pipebench.domain.cluster import Cluster
 from pipebench.domain.errors import InvalidValue, PipebenchError
 from pipebench.domain.framework import Framework, StepCosts
+from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.problem import Pins, Problem
 from pipebench.domain.profile import Precision, Profile, Provenance, Setting
 from pipebench.domain.recomputation import of_layers
@@ -129,6 +131,13 @@ def _gathers_in_a_pipeline(spec: WorkloadSpec) -> bool:
     )
 
 
+def _stands_for(spec: WorkloadSpec) -> tuple[str, ...]:
+    """A line on what a device of a plan is."""
+    return (
+        (f"{spec.cp} ranks share out each sequence: a device of a plan is {spec.cp} GPUs",) if spec.cp > 1 else ()
+    )
+
+
 class WorkloadBuilder:
     """Builds workloads; profiles, graphs and clusters are kept, so that a grid reads its profile once."""
 
@@ -151,11 +160,18 @@ class WorkloadBuilder:
             tuning = calibration_of(spec)
             if tuning is not None:
                 cluster = tuning.cluster_of(cluster)
-            profile, label = self._profile_of_model(spec, reference, cluster, tuning), str(reference)
+            graph = self._graph_of_model(spec, reference, cluster)
+            cluster, notes = with_context_devices(cluster, spec.cp), notes + _stands_for(spec)
+            profile, label = self._profile_of_model(spec, reference, graph, cluster, tuning), str(reference)
             notes += () if profile.provenance.kernels is UNSET else (profile.provenance.kernels,)
         else:
             assert spec.profile is not None
             profile = self._profile(parse_reference(spec.profile))
+            if spec.cp > 1:
+                raise InvalidValue(
+                    f"--cp {spec.cp}: profile {profile.name!r} is of whole sequences",
+                    "leave --cp out, or give the model in place of its profile",
+                )
             spec, notes = with_file_setting(spec, profile)
             if spec.precision not in (None, profile.precision):
                 raise PipebenchError(
@@ -202,8 +218,22 @@ class WorkloadBuilder:
 
         return self._once(("profile", str(reference)), read)
 
+    def _graph_of_model(self, spec: WorkloadSpec, reference: Reference, cluster: Cluster) -> OperatorGraph:
+        """The whole graph. Raises InvalidValue for numbers of ranks that cannot share it out on the cluster."""
+        graph = self._once(("graph", str(reference)), lambda: build_graph(self._host, reference))
+        said = {name: getattr(spec, name) for name in WorkloadSpec.__struct_fields__}
+        pins = Pins(**parts_of(said)["pins"])
+        refuse_expert_ranks(graph, spec.ep, cluster.size, pins, str(reference.name), spec.cp)
+        refuse_context_ranks(graph, spec.cp, cluster, pins, str(reference.name))
+        return graph
+
     def _profile_of_model(
-        self, spec: WorkloadSpec, reference: Reference, cluster: Cluster, tuning: Tuning | None
+        self,
+        spec: WorkloadSpec,
+        reference: Reference,
+        graph: OperatorGraph,
+        cluster: Cluster,
+        tuning: Tuning | None,
     ) -> Profile:
         largest = spec.samples or 16 * cluster.size
         most = max(LARGEST_PROFILED, -(-largest // cluster.size))
@@ -211,20 +241,17 @@ class WorkloadBuilder:
         if spec.micro_batch is not None:
             sizes.add(spec.micro_batch)
             sizes.add(-(-spec.micro_batch // (spec.dp or 1)))
-        graph = self._once(("graph", str(reference)), lambda: build_graph(self._host, reference))
-        said = {name: getattr(spec, name) for name in WorkloadSpec.__struct_fields__}
-        pins = Pins(**parts_of(said)["pins"])
-        refuse_expert_ranks(graph, spec.ep, cluster.size, pins, str(reference.name))
         precision = spec.precision or "fp32"
         request = ProfileRequest(
             devices=cluster.types,
             micro_batches=tuple(sorted(sizes)),
             precision=precision,
             framework=tuned_framework(spec.framework, tuning),
-            links=() if spec.framework is None and spec.ep == 1 else cluster.levels,
+            links=() if spec.framework is None and spec.ep == spec.cp == 1 else cluster.rank_levels,
             reach=USUAL_REACH if tuning is None else tuning.reach,
             selective=spec.recompute == "selective",
             expert_parallel=spec.ep,
+            context_parallel=spec.cp,
         )
         key = ("profiled", str(reference), spec.profiler, request)
         return self._once(key, lambda: profile_graph(self._host, spec.profiler, graph, request))

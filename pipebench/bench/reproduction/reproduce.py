@@ -143,7 +143,7 @@ def _refusal(cell: Cell, workload: Workload, reason: str) -> Row:
         profile=problem.profile.name,
         cluster=problem.cluster.name,
         hardware=hardware(problem.cluster),
-        devices=problem.cluster.size,
+        devices=problem.cluster.accelerators,
         mini_batch=problem.mini_batch,
         regime=regime,
         problem_id=problem.problem_id,

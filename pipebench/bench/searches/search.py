@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from pipebench.bench.components import Ready, refuse_experts
+from pipebench.bench.components import Ready, refuse_ranks
 from pipebench.bench.plugin_results import exact_counters, exact_result
 from pipebench.bench.searches.request import Start
 from pipebench.bench.searches.timing import Duration, measure_duration
@@ -66,7 +66,7 @@ def search_once(
         component = services.scheduler(scheduler).component
         assert isinstance(component, Scheduler)
         context.scheduler, context.placements = scheduler, placements_of(component.capabilities)
-    refuse_experts(planner.component, problem)
+    refuse_ranks(planner.component, problem)
     plan_for = planner.load()
     with contextlib.redirect_stdout(sys.stderr), _no_collection():
         returned, duration = measure_duration(lambda: plan_for(problem, context))

@@ -350,7 +350,7 @@ def _identity(trial: Trial, scoring: Problem, adapted: bool) -> dict[str, Any]:
         "profile": scoring.profile.name,
         "cluster": scoring.cluster.name,
         "hardware": hardware(scoring.cluster),
-        "devices": scoring.cluster.size,
+        "devices": scoring.cluster.accelerators,
         "device_memory_bytes": scoring.cluster.memory_bytes,
         "mini_batch": scoring.mini_batch,
         "regime": trial.regime,

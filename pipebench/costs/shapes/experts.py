@@ -15,12 +15,15 @@ def expert_counts(graph: OperatorGraph) -> list[int]:
     return [shape.experts for shape in shapes if shape.experts > 1]
 
 
-def refuse_expert_ranks(graph: OperatorGraph, ranks: int, devices: int, pins: Pins, name: str) -> None:
+def refuse_expert_ranks(
+    graph: OperatorGraph, ranks: int, devices: int, pins: Pins, name: str, context: int = 1
+) -> None:
     """Raise InvalidValue, with the nearest degrees that are valid, where so many ranks cannot share out a model's
     experts on so many devices.
 
     They divide the experts of every layer, and a stage has whole groups of them: its replicas times its
-    tensor-parallel ranks, which are at most all devices and as many as the pins say. name: of the model.
+    tensor-parallel ranks, which are at most all devices and as many as the pins say. name: of the model. context:
+    ranks that share out each sequence, which are among them.
     """
     if ranks == 1:
         return
@@ -31,7 +34,7 @@ def refuse_expert_ranks(graph: OperatorGraph, ranks: int, devices: int, pins: Pi
             "leave --ep out, or name a model with experts, such as mixtral, qwen3_moe or olmoe",
         )
     tensor, data, stages = pins.tensor_parallel, pins.data_parallel, pins.pipeline or 1
-    pinned = tensor * data if tensor and data else None
+    pinned = tensor * data * context if tensor and data else None
     most = pinned or devices - (stages - 1)
 
     def valid(degree: int) -> bool:
@@ -49,6 +52,7 @@ def refuse_expert_ranks(graph: OperatorGraph, ranks: int, devices: int, pins: Pi
         said = " x ".join(
             f"{pin_flag(each)} {getattr(pins, each)}" for each in ("tensor_parallel", "data_parallel")
         )
+        said += f" x --cp {context}" if context > 1 else ""
         why = f"{said} make {pinned} ranks of a stage, which is no multiple of it"
     else:
         cut = f" in {stages} stages" if stages > 1 else ""

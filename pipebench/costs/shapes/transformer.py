@@ -42,6 +42,7 @@ class LayerShape:
     attention; of the feed-forward part. head_norm: whether each head's query and key pass a norm that scales.
     wide_head_norm: whether it has weights for all heads together, not those of one. norms: 2, one of each part; 4
     where its result is normed too; 1 where both parts read one. parallel: both parts read the layer's input.
+    context_ranks: that share out the sequence, of which `sequence` is the part of one.
     window, chunk: of the keys that a query sees (`seen_pairs`). sinks: attention's softmax counts one more score,
     which each head learns. latent: keys and values, and maybe queries, are of low rank. router_bias: whether the
     router has one. shared_ffn: width of an expert that all tokens pass besides, 0 for none; shared_gate: whether
@@ -79,6 +80,12 @@ class LayerShape:
     shared_ffn: int = 0
     shared_gate: bool = False
     further: bool = False
+    context_ranks: int = 1
+
+    @property
+    def whole_sequence(self) -> int:
+        """Tokens that a query meets: those of all ranks that share out the sequence."""
+        return self.sequence * self.context_ranks
 
     @property
     def queries(self) -> int:
@@ -190,11 +197,13 @@ class LayerShape:
 
     @property
     def core_flops(self) -> float:
-        """Scores and the weighted sum of values; under a causal mask half of them, or those of a band."""
+        """Scores and the weighted sum of values; under a causal mask half of them, or those of a band. Ranks that
+        share out the sequence have an equal part each.
+        """
         if self.causal:
-            pairs = seen_pairs(self.sequence, self.window, self.chunk)
-            return 2.0 * pairs * (self.queries + self.context)
-        return 4.0 * self.sequence * self.sequence * self.queries
+            pairs = seen_pairs(self.whole_sequence, self.window, self.chunk)
+            return 2.0 * pairs * (self.queries + self.context) / self.context_ranks
+        return 4.0 * self.sequence * self.whole_sequence * self.queries
 
     def crossings(self, *, shared: bool) -> tuple[float, ...]:
         """Elements of a token in each all-reduce of tensor parallelism, one way. A gather is half of one.
@@ -304,7 +313,7 @@ class LayerShape:
         around += self._shared_bytes(element_bytes, narrow_bytes, dispatches=dispatches)
         around += WIDE_BYTES * (self.norm_count * self.hidden + latent) if eager and self.rms else 0
         around += (5 * element_bytes - 2 * less) * self.hidden if self.further else 0
-        softmax = (element_bytes + (element_bytes + MASK_BYTES if self.dropout else 0)) * self.sequence
+        softmax = (element_bytes + (element_bytes + MASK_BYTES if self.dropout else 0)) * self.whole_sequence
         inside: float = element_bytes * (states + normed + inner)
         inside += self.heads * (softmax if scores else STATISTIC_BYTES)
         inside += WIDE_BYTES * normed if eager and self.rms else 0
@@ -370,8 +379,11 @@ WIDTHS = ("window", "chunk", "shared_ffn")
 """Other fields that it has where they are not 0."""
 
 
-def layer_shape(operator: Operator) -> LayerShape:
-    """The shape that an operator of LAYERS describes. Raises PipebenchError for a dim that it lacks."""
+def layer_shape(operator: Operator, context_ranks: int = 1) -> LayerShape:
+    """The shape that an operator of LAYERS describes. context_ranks: those of its graph.
+
+    Raises PipebenchError for a dim that it lacks.
+    """
     dims, said = operator.dims, operator.attributes
     try:
         return LayerShape(
@@ -389,6 +401,7 @@ def layer_shape(operator: Operator) -> LayerShape:
             causal=bool(said.get("causal", 1)),
             vectors=said.get("vectors", 1),
             norms=said.get("norms", 2),
+            context_ranks=context_ranks,
             window=said.get("window", 0),
             chunk=said.get("chunk", 0),
             shared_ffn=said.get("shared_ffn", 0),

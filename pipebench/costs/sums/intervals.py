@@ -241,5 +241,5 @@ class Intervals:
         return replace(
             content,
             state_bytes=formula.state_bytes(self.parameter_bytes, replicas),
-            unit_bytes=self._largest_weights if replicas > 1 else content.unit_bytes,
+            unit_bytes=self._largest_weights if formula.holders(replicas) > 1 else content.unit_bytes,
         )

@@ -62,7 +62,22 @@ class Arrangement:
     @property
     def devices(self) -> int:
         """Devices of all ranks and replicas."""
-        return self.pipeline * self.tensor_parallel * self.data_parallel
+        return self.pipeline * self.tensor_parallel * self.data_parallel * self.context_ranks
+
+    @property
+    def context_ranks(self) -> int:
+        """Ranks that share out the sequence of each sample, 1 where each has whole ones."""
+        return self.problem.regime.context_ranks
+
+    @property
+    def holders(self) -> int:
+        """Ranks that hold the same weights: replicas, times those that share out the sequences of each."""
+        return self.data_parallel * self.context_ranks
+
+    def require_whole_sequences(self, why: str) -> None:
+        """Raises CannotExpress, with what stands against it, where ranks share out sequences."""
+        if self.context_ranks > 1:
+            raise CannotExpress(f"{self.context_ranks} ranks share out each sequence; {why}", "plan with --cp 1")
 
     @property
     def rounds(self) -> int:
@@ -79,12 +94,12 @@ class Arrangement:
     def shards_optimizer(self) -> bool:
         """Whether replicas share out the optimizer state and nothing else (ZeRO-1)."""
         regime = self.problem.regime
-        return self.data_parallel > 1 and regime.shards_optimizer and not regime.shards_weights
+        return self.holders > 1 and regime.shards_optimizer and not regime.shards_weights
 
     @property
     def shards_weights(self) -> bool:
         """Whether replicas share out weights and gradients as well (ZeRO-3)."""
-        return self.data_parallel > 1 and self.problem.regime.shards_weights
+        return self.holders > 1 and self.problem.regime.shards_weights
 
     @property
     def products(self) -> NarrowPrecision | None:

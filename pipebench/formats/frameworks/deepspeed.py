@@ -34,6 +34,7 @@ def text(made: Arrangement) -> str:
     made.require_whole_experts(
         "DeepSpeed's pipelines take no degree for that: it is set in the model's MoE layers"
     )
+    made.require_whole_sequences("DeepSpeed's pipelines share out none")
     if made.recompute == "selective":
         raise CannotExpress(
             "layers recompute selectively; DeepSpeed's pipelines run whole layers again",

@@ -35,8 +35,8 @@ class Launch:
 
 def _derived(made: Arrangement) -> tuple[int, int, int]:
     """GPUs that the plan uses, and the framework's quotients: data parallelism and micro-batches of a replica."""
-    gpus = made.plan.devices_used
-    data_parallel = gpus // (made.tensor_parallel * made.pipeline)
+    gpus = made.plan.devices_used * made.context_ranks
+    data_parallel = gpus // (made.tensor_parallel * made.pipeline * made.context_ranks)
     return gpus, data_parallel, made.problem.mini_batch // (made.micro_batch * data_parallel)
 
 
@@ -50,7 +50,7 @@ def megatron_launch(made: Arrangement) -> Launch:
         accumulation=rounds,
         rules=(
             f"{gpus} GPUs: Megatron-LM computes DP = {gpus} / (TP {made.tensor_parallel} x PP {made.pipeline} x "
-            f"CP 1) = {replicas}",
+            f"CP {made.context_ranks}) = {replicas}",
             f"gradient accumulation: {made.problem.mini_batch} / (micro-batch size {made.micro_batch} x DP "
             f"{replicas}) = {rounds} micro-batches",
         ),
@@ -98,7 +98,7 @@ def torchtitan_launch(made: Arrangement) -> Launch:
         data_parallel=replicas,
         accumulation=rounds,
         rules=(
-            f"{gpus} GPUs: torchtitan asserts dp_replicate {copies} x dp_shard x cp 1 x tp "
+            f"{gpus} GPUs: torchtitan asserts dp_replicate {copies} x dp_shard x cp {made.context_ranks} x tp "
             f"{made.tensor_parallel} x pp {made.pipeline} = WORLD_SIZE, so dp_shard is {shards} and DP {replicas}",
             f"gradient accumulation: {made.problem.mini_batch} / (micro-batch size {made.micro_batch} x DP "
             f"{replicas}) = {rounds} micro-batches = {counted}",

@@ -180,6 +180,7 @@ def flags(made: Arrangement) -> str:
         f"--pipeline-model-parallel-size {made.pipeline}",
         f"--pipeline-model-parallel-layout '{write_layout(stages)}'",
         *_experts(made),
+        *_context(made),
         f"--micro-batch-size {made.micro_batch}",
         f"--global-batch-size {problem.mini_batch}",
     ]
@@ -217,6 +218,20 @@ def _experts(made: Arrangement) -> list[str]:
         "--expert-tensor-parallel-size 1",
         "--moe-grouped-gemm",
         "--moe-token-dispatcher-type alltoall",
+    ]
+
+
+def _context(made: Arrangement) -> list[str]:
+    """Ranks that share out sequences: keys and values go from rank to rank, as they are priced.
+
+    Its attention does so in TransformerEngine alone, fused (`validate_args`, `TransformerConfig`).
+    """
+    if made.context_ranks == 1:
+        return []
+    return [
+        f"--context-parallel-size {made.context_ranks}",
+        "--cp-comm-type p2p",
+        "--transformer-impl transformer_engine",
     ]
 
 
@@ -274,7 +289,7 @@ def _overlap(made: Arrangement) -> list[str]:
     """
     regime = made.problem.regime
     step = regime.step
-    if made.data_parallel == 1 or step is None or not step.reduce_overlap:
+    if made.holders == 1 or step is None or not step.reduce_overlap:
         return []
     if framework_family(step.framework) not in FRAMEWORKS:
         return []

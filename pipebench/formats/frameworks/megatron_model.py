@@ -19,7 +19,7 @@ def model_flags(made: Arrangement, layers: int) -> list[str]:
         f"--hidden-size {shape.hidden}",
         f"--ffn-hidden-size {next((each.ffn for each in shapes if each.experts == 1), shape.ffn)}",
         f"--num-attention-heads {shape.heads}",
-        f"--seq-length {shape.sequence}",
+        f"--seq-length {shape.sequence * made.context_ranks}",
     ]
     if shape.latent:
         lines += _latent(shape, shape.latent)
@@ -44,7 +44,7 @@ def model_flags(made: Arrangement, layers: int) -> list[str]:
         lines += ["--add-qkv-bias"] if shape.qkv_bias else []
     if not shape.dropout:
         lines.append("--hidden-dropout 0.0 --attention-dropout 0.0")
-    lines += _positions(graph, layer)
+    lines += _positions(graph, layer, made.context_ranks)
     if not made.shares_embedding:
         lines.append("--untie-embeddings-and-output-weights")
     return lines
@@ -108,12 +108,12 @@ def _first(graph: OperatorGraph, kind: str) -> Operator:
     return next(operator for operator in graph.operators if operator.kind == kind)
 
 
-def _positions(graph: OperatorGraph, layer: Operator) -> list[str]:
+def _positions(graph: OperatorGraph, layer: Operator, context_ranks: int) -> list[str]:
     """A table of positions is what Megatron has unless it is told."""
     learned = [operator for operator in graph.operators if operator.kind == POSITIONS]
     if learned:
         return [f"--max-position-embeddings {learned[0].dims['rows']}"]
-    lines = [f"--max-position-embeddings {layer.dims['sequence']}"]
+    lines = [f"--max-position-embeddings {layer.dims['sequence'] * context_ranks}"]
     if layer.attributes.get("alibi"):
         return [*lines, "--position-embedding-type none"]
     percent = layer.attributes.get("rotary_percent", 100)

@@ -13,6 +13,7 @@ REVISION = "PipeDream 7db6a1c"
 def text(made: Arrangement) -> str:
     """The file. Raises CannotExpress for stages that share ranks."""
     made.require_whole_experts("PipeDream's files have no word for it")
+    made.require_whole_sequences("PipeDream's files have no word for it")
     if made.virtual > 1:
         raise CannotExpress(f"{made.virtual} stages a rank: PipeDream runs one", "plan with --vpp 1")
     stage_of = {op: position for position, operators in enumerate(made.stages) for op in operators}

@@ -27,6 +27,7 @@ def text(made: Arrangement) -> str:
     made.require_whole_weights("its pipelines keep weights and gradients whole")
     made.require_plain_products()
     made.require_whole_experts("pipeline() splits a model and shares out nothing")
+    made.require_whole_sequences("pipeline() splits a model and shares out nothing")
     regime = made.problem.regime
     notes = [
         f"TP {made.tensor_parallel}, DP {made.data_parallel}, {made.pipeline} ranks of {made.virtual} stages, "

@@ -89,6 +89,7 @@ def text(made: Arrangement, csv: str) -> str:
         f"{_WHOLE_SEQUENCES if made.tensor_parallel > 1 and not made.sequence_parallel else ''}"
         f"{_data_parallel(made)}"
         f"{_experts(made)}"
+        f"{_context(made)}"
         f"{pipeline if made.pipeline > 1 else ''}"
         ")\n"
         f"activation_checkpoint = {_CHECKPOINTS[made.recompute]}\n"
@@ -110,6 +111,7 @@ def _training(made: Arrangement) -> str:
     said += _PRECISIONS[made.problem.regime.precision]
     layer = next(operator for operator in made.graph.operators if operator.kind == LAYER)
     sequence = layer.dims.get("sequence")
+    sequence = None if sequence is None else sequence * made.context_ranks
     replica, step = made.micro_batch, made.problem.mini_batch
     if sequence is None:
         return (
@@ -187,13 +189,29 @@ def _experts(made: Arrangement) -> str:
     if ranks == 1:
         return ""
     sharded = made.shards_optimizer or made.shards_weights
-    if made.tensor_parallel * (made.data_parallel if sharded else 1) % ranks:
+    if made.tensor_parallel * (made.holders if sharded else 1) % ranks:
         raise CannotExpress(
             f"{ranks} ranks share out experts, and replicas hold copies of the weights: torchtitan takes these "
             "ranks from those of its FSDP",
             "plan with --optimizer-sharding zero3, in a pipeline zero1",
         )
     return f"    expert_parallel_degree={ranks},\n"
+
+
+def _context(made: Arrangement) -> str:
+    """Ranks that share out sequences are among those of its FSDP (`ParallelDims`, the mesh of dp_shard and cp):
+    no weights are whole on all of them.
+    """
+    ranks = made.context_ranks
+    if ranks == 1:
+        return ""
+    if not (made.shards_optimizer or made.shards_weights):
+        raise CannotExpress(
+            f"{ranks} ranks share out sequences and hold copies of the weights: torchtitan takes these ranks into "
+            "its FSDP",
+            "plan with --optimizer-sharding zero3, in a pipeline zero1",
+        )
+    return f'    context_parallel_degree={ranks},\n    context_parallel_rotate_method="allgather",\n'
 
 
 def _priced_as(made: Arrangement) -> Framework | None:

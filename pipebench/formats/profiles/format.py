@@ -91,11 +91,13 @@ def outputs(profile: Profile, what: str) -> list[Tensor | None]:
 
 def own_parameter_bytes(profile: Profile, what: str) -> list[int]:
     """Weights of each operator. Raises PipebenchError for a parameter that several operators use, and for experts
-    that ranks share out.
+    or sequences that ranks share out.
     """
     graph = profile.graph
     if any(graph.expert_weight_bytes):
         raise PipebenchError(f"{what} has no word for experts that ranks share out", "profile with --ep 1")
+    if graph.context_ranks > 1:
+        raise PipebenchError(f"{what} has no word for sequences that ranks share out", "profile with --cp 1")
     used: dict[str, str] = {}
     for operator in graph.operators:
         for name in operator.parameters:

@@ -19,12 +19,13 @@ def export_lines(made: Export) -> Iterator[str]:
     """One statement a line."""
     arrangement, prediction = made.made, made.prediction
     problem = arrangement.problem
-    where = f"{problem.profile.name} on {problem.cluster.size} x {problem.cluster.name}"
+    where = f"{problem.profile.name} on {problem.cluster.accelerators} x {problem.cluster.name}"
     yield f"{where}; checked against {made.target.revision}"
     yield (
         f"TP {arrangement.tensor_parallel}, PP {arrangement.pipeline}, virtual stages {arrangement.virtual}, DP "
         f"{arrangement.data_parallel}, micro-batch {arrangement.micro_batch} a replica, global batch "
         f"{problem.mini_batch}, recompute {arrangement.recompute}"
+        f"{f', CP {arrangement.context_ranks}' if arrangement.context_ranks > 1 else ''}"
     )
     if made.target.name == "megatron":
         yield from megatron.comments(arrangement)

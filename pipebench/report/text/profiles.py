@@ -120,8 +120,9 @@ def _range(sums: Mapping[str, float]) -> str:
 
 def cluster_lines(cluster: Cluster) -> Iterator[str]:
     """Latency and bandwidth of every level; which devices it joins, where there are several."""
-    for level in cluster.levels:
-        reach = f", {level.name}: {level.group} of {cluster.size} devices" if len(cluster.levels) > 1 else ""
+    for level in cluster.rank_levels:
+        several = len(cluster.rank_levels) > 1
+        reach = f", {level.name}: {level.group} of {cluster.accelerators} devices" if several else ""
         rate = f"bandwidth {readable_bytes(round(level.bandwidth_bytes_s))}/s"
         shared = level.shared_bandwidth_bytes_s
         limit = "" if shared is None else f", {readable_bytes(round(shared))}/s by all of a node together"

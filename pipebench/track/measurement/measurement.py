@@ -82,7 +82,7 @@ def subject_of(trial: Trial) -> TrackedSubject:
         planner=trial.planner.label,
         workload=workload.name or workload.model,
         cluster=workload.cluster.name,
-        devices=workload.cluster.size,
+        devices=workload.cluster.accelerators,
         mini_batch=workload.mini_batch,
         regime=trial.regime,
         scheduler=trial.scheduler or "",

@@ -283,7 +283,15 @@ def test_a_partition_is_taken_as_it_is() -> None:
             "experts under tensor parallelism without sequence parallelism",
         ),
         (QWEN | {"framework": "torchtitan"}, "expert parallelism of a framework that the table says nothing of"),
-        ({"cp": "2"}, "context parallelism"),
+        ({"cp": "2"}, "the product of the degrees is not the number of GPUs"),
+        (
+            {"cp": "2", "dp": "1", "framework": "torchtitan", "seq": "1022"},
+            "a sequence that ranks cannot share out",
+        ),
+        (
+            {"cp": "2", "dp": "1", "framework": "Megatron-DeepSpeed"},
+            "context parallelism of a framework that the table says nothing of",
+        ),
         ({"framework": "Megatron-Bridge (FSDP)"}, "fully sharded data parallelism in a pipeline"),
         ({"framework": "Megatron-Bridge; FSDP=64"}, "replicas that share out weights in groups"),
         ({"model": "LLAMA3_70B (LoRA Performance)"}, "fine-tuning"),

@@ -18,6 +18,8 @@ from pipebench_models.graph_builder import GraphBuilder
 from pipebench_models.operators import linear
 from pipebench_torch import executor
 from pipebench_torch.processes import nodes
+from tests.costs.test_context import plan as replicated
+from tests.costs.test_context import problem as of_ranks
 from tests.costs.test_experts import one_layer, one_stage
 from tests.plugins.running import services
 from tests.plugins.torch.small import diamond, problem_of, run, stages
@@ -128,6 +130,12 @@ def test_experts_that_ranks_share_out_are_unsupported() -> None:
     with pytest.raises(UnsupportedProblem, match="4 ranks share out experts: torch runs each operator whole"):
         executor.refuse_sharded(one_layer(4), one_stage(4))
     executor.refuse_sharded(one_layer(1), one_stage(4))
+
+
+def test_sequences_that_ranks_share_out_are_unsupported() -> None:
+    with pytest.raises(UnsupportedProblem, match="2 ranks share out sequences: torch runs each operator whole"):
+        executor.refuse_sharded(of_ranks(2), replicated(2, 2))
+    executor.refuse_sharded(of_ranks(1), replicated(2, 2))
 
 
 def test_sharded_and_tensor_parallel_plans_are_unsupported() -> None:

@@ -166,7 +166,7 @@ def _plan(kind: str, value: Any) -> int:
     verdict = verdict_of(value)
     problem = value.problem
     out.print(
-        f"plan by {value.planner or 'unknown'} for {problem.profile.name}, {problem.cluster.size} x "
+        f"plan by {value.planner or 'unknown'} for {problem.profile.name}, {problem.cluster.accelerators} x "
         f"{problem.cluster.name}, mini-batch {problem.mini_batch}, {problem.regime.mode}: {verdict.status}",
         markup=False,
         soft_wrap=True,
