@@ -141,6 +141,8 @@ PUBLIC: dict[str, ModelSizes] = {
 ARCHITECTURES = {"gpt": "gpt2", "megatron": "gpt2", "llama": "llama", "mistral": "llama"}
 """How names of models begin, and the architecture whose layers these have. No word follows behind a blank: a GPT
 OSS is no GPT."""
+GATED = ("llama", "mixtral")
+"""Architectures whose feed-forward part is gated, that of their experts too."""
 _BEGINNING = re.compile(rf"({'|'.join(ARCHITECTURES)})(?! ?[a-z]|-oss)")
 
 

@@ -16,7 +16,7 @@ from pipebench.bench.accuracy.framework import (
     sharding_of,
 )
 from pipebench.bench.accuracy.run import Run
-from pipebench.bench.accuracy.sizes import architecture_of, sizes_of
+from pipebench.bench.accuracy.sizes import GATED, architecture_of, sizes_of
 from pipebench.costs.shapes.transformer import EMBEDDING, LAYER, layer_shape
 from pipebench.defaults import ONE_F_ONE_B
 from pipebench.domain.errors import PipebenchError
@@ -26,7 +26,7 @@ from pipebench.formats.frameworks.arrangement import Arrangement, CannotExpress,
 
 Said = int | str | bool | None
 """What a log says; None: nothing."""
-GATED = 2
+GATED_BRANCHES = 2
 """Branches of a gated feed-forward."""
 
 
@@ -88,8 +88,8 @@ def _model(run: Run, made: Arrangement) -> Iterator[Compared]:
         yield what, sizes.get(name), {*_dims(made, LAYER, name)}
     yield "tokens of a sample", run.seq, {each * made.context_ranks for each in _dims(made, LAYER, "sequence")}
     architecture = architecture_of(run.model)
-    gated: Said = None if architecture is None else architecture == "llama"
-    yield "a gated feed-forward", gated, {layer_shape(layer).branches == GATED for layer in layers}
+    gated: Said = None if architecture is None else architecture in GATED
+    yield "a gated feed-forward", gated, {layer_shape(layer).branches == GATED_BRANCHES for layer in layers}
     said, ways = sizes.get("vocab"), made.tensor_parallel
     padded = {megatron_vocabulary(entries, ways) for entries in _dims(made, EMBEDDING, "entries")}
     yield "padded vocabulary", said and megatron_vocabulary(said, ways), {*padded}

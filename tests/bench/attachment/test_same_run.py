@@ -56,3 +56,12 @@ def test_a_vocabulary_is_compared_as_it_is_padded() -> None:
     require_same(logged_run(), padded_vocab_size=50257)
     with pytest.raises(PipebenchError, match="padded vocabulary 50688, the plan has 50432"):
         require_same(logged_run(), padded_vocab_size=50433)
+
+
+def test_experts_are_gated_whatever_their_model_is_called() -> None:
+    """What names the model of a log may be a model of experts, and its layers are no Llama's."""
+    made = logged_run(swiglu=True)
+    said = megatron_run(megatron(swiglu=True), "train.log", DEVICE)
+    require_same_run(replace(said, model="Qwen3-30B-A3B"), made.problem, made.plan)
+    with pytest.raises(PipebenchError, match="a gated feed-forward on, the plan has off"):
+        require_same_run(replace(said, model="Qwen3-30B-A3B"), logged_run().problem, logged_run().plan)
