@@ -41,8 +41,17 @@ ONE_NODE_SPLIT = Residuals(
 )
 NODES = Residuals(low=0.868, high=1.452, count=73, what="Megatron-DeepSpeed on 64 and 512 A100")
 JUDGED_RUNS = Residuals(low=0.924, high=1.056, count=35, what="Megatron-LM of 2021 to 2023 on 8 to 3072 A100")
+EXPERTS = Residuals(
+    low=0.642,
+    high=1.889,
+    count=56,
+    what="Megatron-LM whose ranks share out experts, on 8 to 256 H100, B200, B300, GB200 and GB300",
+)
 POOLED = Residuals(
-    low=0.816, high=1.452, count=686, what="all published runs; the widest of their groups, for what has too few"
+    low=0.816,
+    high=1.452,
+    count=686,
+    what="all published runs but those of experts; the widest of their groups, for what has too few",
 )
 
 
@@ -57,7 +66,7 @@ class Interval(Value, frozen=True, kw_only=True):
 def interval_of(problem: Problem, plan: Plan, simulated_s: float) -> Interval | None:
     """The interval of the predicted time of a plan; None where no framework's step is priced, where its constants
     were fitted to too few runs to say, and where no run was like it: all were of language models, with a flush,
-    and of none did ranks share out experts or sequences.
+    and those whose ranks share out sequences had short ones.
 
     Published runs say nothing of constants that were fitted to others: these have the spread of their own runs.
     """
@@ -65,11 +74,13 @@ def interval_of(problem: Problem, plan: Plan, simulated_s: float) -> Interval | 
     regime = problem.regime
     if step is None or step.calibrated is None or regime.mode == "async":
         return None
-    if regime.expert_ranks > 1 or regime.context_ranks > 1:
+    if regime.context_ranks > 1 or (regime.expert_ranks > 1 and step.calibrated is not UNSET):
         return None
     if all(operator.kind != LAYER for operator in problem.profile.graph.operators):
         return None
-    if step.calibrated is UNSET:
+    if regime.expert_ranks > 1:
+        found = EXPERTS
+    elif step.calibrated is UNSET:
         widest = max(stage.tensor_parallel for stage in plan.stages)
         found = residuals_of(step.framework, problem.cluster.devices[0], plan.devices_used, widest)
     else:

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from pipebench.bench.prediction_interval import (
+    EXPERTS,
     JUDGED_RUNS,
     NODES,
     ONE_NODE_SPLIT,
@@ -50,7 +51,7 @@ def test_a_prediction_belongs_to_the_runs_that_are_like_it(
 
 def test_every_group_has_thirty_runs_and_the_pool_is_as_wide_as_any() -> None:
     groups = (ONE_NODE_WHOLE, ONE_NODE_SPLIT, NODES, JUDGED_RUNS)
-    assert all(each.count >= 30 for each in groups)
+    assert all(each.count >= 30 for each in (*groups, EXPERTS))
     assert POOLED.low == min(each.low for each in groups)
     assert POOLED.high == max(each.high for each in groups)
 
@@ -71,7 +72,18 @@ def test_published_runs_say_nothing_of_other_models_and_regimes() -> None:
     assert interval_of(priced(steady), PLAN, 2.0) is None
     routed = TINY | {"architecture": "mixtral", "experts": 4, "active": 2}
     assert interval_of(priced(problem(devices=4, **routed)), PLAN, 2.0) is not None
-    assert interval_of(priced(problem(devices=4, expert_parallel=4, **routed)), PLAN, 2.0) is None
+    assert interval_of(priced(problem(devices=4, context_parallel=2, **TINY)), PLAN, 2.0) is None
+
+
+def test_ranks_that_share_out_experts_have_runs_of_their_own() -> None:
+    """But not where constants were fitted to other runs."""
+    routed = TINY | {"architecture": "mixtral", "experts": 4, "active": 2}
+    shared = problem(devices=4, expert_parallel=4, **routed)
+    made = interval_of(priced(shared), PLAN, 2.0)
+    assert made is not None
+    assert (made.low_s, made.high_s, made.residuals) == (2 * EXPERTS.low, 2 * EXPERTS.high, EXPERTS)
+    own = Spread(low=0.75, high=1.5, count=31, left_out="runs")
+    assert interval_of(priced(shared, calibrated=own), PLAN, 2.0) is None
 
 
 def test_calibrated_constants_have_the_spread_of_their_own_runs_or_no_interval() -> None:

@@ -176,7 +176,7 @@ def test_what_to_type_into_frameworks(pipebench: CommandLine, tmp_path: Path) ->
         "--moe-token-dispatcher-type alltoall",
     ):
         assert flag in flags
-    assert "nine of ten runs" not in done.out  # no measured run was like it
+    assert "(nine of ten runs: 79.8 ms to 235 ms) for 8 samples" in done.out  # of 124 ms, as runs of experts say
     refused = pipebench("export", plan, "--to", "deepspeed", "-o", str(tmp_path / "config.py"))
     assert refused.code != 0
     assert "8 ranks share out the experts of each layer" in refused.err
