@@ -179,7 +179,7 @@ def flow_of(tables: GroupTables, last: int, pattern: bool) -> Flow:
     position = {operator: at for at, operator in enumerate(chosen)}
     tensors = tensors_that_cross(tables)
     both = tables.forward_ns + tables.back_ns
-    start, end = before_each(graph, tables.forward_ns)[chosen], _behind_each(tables, tables.back_ns)[chosen]
+    start, end = (before_each(graph, lengths)[chosen] for lengths in (tables.forward_ns, tables.back_ns))
     waits = [_least_of_sets(start), _least_of_sets(start) + _least_of_sets(end)]
     sync = tables.problem.regime.mode == "sync"
     return Flow(

@@ -65,7 +65,7 @@ class Counted:
     def waits(self) -> list[list[int]]:
         """Of each set, the ns that a device with it waits before its first task, and at both ends."""
         start = _of_sets(_longest_to(self.problem.predecessors(), self.forward), self.operators)
-        end = _of_sets(_longest_to(self._readers, self.back), self.operators)
+        end = _of_sets(_longest_to(self.problem.predecessors(), self.back), self.operators)
         return [start, [one + other for one, other in zip(start, end, strict=True)]]
 
     @cached_property

@@ -127,7 +127,7 @@ class PlainGroups:
 
     def _holds(self, held: list[int], count: int, turns: int, last: int, kind: Plans, time_ns: int) -> bool:
         start = 0 if kind.pattern else min(self._to(op, self._forward, behind=False) for op in held)
-        end = 0 if kind.pattern else min(self._to(op, self._back, behind=True) for op in held)
+        end = 0 if kind.pattern else min(self._to(op, self._back, behind=False) for op in held)
         every = list(self._stages(count, turns, kind))
         for whole, room in ((True, time_ns - start), (False, time_ns - start - end)):
             choices = [
