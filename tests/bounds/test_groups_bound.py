@@ -362,8 +362,10 @@ def divided(problem: Problem, time_ns: int) -> list[Kind]:
 
 
 def test_an_order_has_its_waits_beside_its_work() -> None:
-    """Two samples. The second device works 2 x 40 ns between a forward and an input gradient of 10 ns: 100, if each
-    has one operator. That is beyond the way down and back, 60 ns. Weights keep the operators apart, and replicas from paying.
+    """Two samples. The second device works 2 x 40 ns between a forward and an input gradient of 10 ns: 100.
+
+    If each has one operator, that is. It is beyond the way down and back, 60 ns. Weights keep the operators apart,
+    and replicas from paying.
     """
     problem = chain_problem([10, 20], [10, 20], cluster(2, memory=3100), weights=[1000] * 2, mini_batch=2)
     order = Kind(1, False, 1)
