@@ -2,7 +2,7 @@
 
 A micro-batch is live from its forward to its backward, and between them it goes to all operators behind and comes
 back. Where only few are live at once, the others wait for them: a mini-batch takes several rounds.
-Docs: cost-model.md, section 11, lemma 13.
+Docs: cost-model.md, section 11, lemma 12.
 """
 
 from typing import NamedTuple

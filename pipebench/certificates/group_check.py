@@ -32,6 +32,8 @@ from pipebench.certificates.premises import Problem
 
 MOST_SAMPLES = 2**20
 """Of a mini-batch: all its divisors are looked at."""
+MOST_DEEP = 100
+"""Splits of sizes in each other."""
 MOST_STEPS = 20_000
 """Rows of operators that are tried for one set; a set that needs more counts as held."""
 Range = tuple[int, int]
@@ -82,15 +84,17 @@ def groups_bound(problem: Problem, part: Part) -> int:
     return claimed
 
 
-def _require_split(split: Any, operator: int, sizes: list[int], place: str) -> None:
+def _require_split(split: Any, operator: int, sizes: list[int], place: str, deep: int = MOST_DEEP) -> None:
     """Raises Refused where it is neither empty nor an operator, a size, and the splits on both sides of it."""
     if not isinstance(split, list) or len(split) not in (0, 4):
         raise Refused(place, "has a split that is not of an operator, a size and what is on both sides of it")
+    if not deep:
+        raise Refused(place, f"are more than {MOST_DEEP} in each other")
     if split:
         whole(split[0], place, 0, operator)
         whole(split[1], place, sizes[0], sizes[-1])
         for part in split[2:]:
-            _require_split(part, operator, sizes, place)
+            _require_split(part, operator, sizes, place, deep - 1)
 
 
 class _Case:

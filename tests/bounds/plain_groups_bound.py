@@ -190,7 +190,7 @@ class PlainGroups:
         )
 
     def _in_rounds(self, chosen: dict[int, Stage], kind: Plans, figures: "Figures", time_ns: int) -> bool:
-        """Lemma 13: the most micro-batches that fit, one more each time."""
+        """Lemma 12: the most micro-batches that fit, one more each time."""
         free = self._memory - sum(self._held * self._weights[op] for op in chosen)
         for op, stage in chosen.items():
             forward, back = self._passes(op, stage)

@@ -269,11 +269,15 @@ def test_sizes_of_micro_batches_are_divided_and_each_part_is_looked_at() -> None
     (at,) = (at for at, split in enumerate(splits) if split and document["proof"]["cases"][at]["copies"] == 1)
     assert check_bound(problem, Part(document, "bound")) == document["proof"]["claimed_ns"]
     operator, size, below, above = splits[at]
+    deep: list[Any] = []
+    for _ in range(120):
+        deep = [operator, size, deep, []]
     for spoilt, words in (
         ([], "ns suffice"),
         ([operator, size, below], "a split that is not of an operator"),
         ([4, size, below, above], "must be from 0 to 3"),
         ([operator, 9, below, above], "must be from 1 to 8"),
+        (deep, "more than 100 in each other"),
         ({"operator": operator}, "a split that is not of an operator"),
     ):
         splits[at] = spoilt
