@@ -25,7 +25,9 @@ from pipebench.certificates.group_rows import (
     WHOLE,
     Counted,
     Row,
+    bytes_of,
     counted_of,
+    most_live,
     rows_of,
 )
 from pipebench.certificates.premises import Problem
@@ -331,10 +333,10 @@ class _Box:
                 if at in counted.before[operator] and (row.turns == 1 or other.size == row.size)
             ]
             if self._pattern:
-                if _bytes_of(row, before, -(-row.runs * stay // (row.turns * max(counted.time, 1)))) > free:
+                if bytes_of(row, before, -(-row.runs * stay // (row.turns * max(counted.time, 1)))) > free:
                     return False
                 continue
-            live = _most_live(row, before, free)
+            live = most_live(row, before, free)
             if not live:
                 return False
             rounds = -(-row.runs // live)
@@ -364,26 +366,6 @@ class _Box:
                     held += sent[READ_BYTES] if at == counted.charged(readers & inside) else 0
             if self._pattern or longest <= counted.time:
                 yield row, held
-
-
-def _bytes_of(row: Row, before: list[Row], live: int) -> int:
-    """What so many live micro-batches need, with what they need of operators before theirs on the group."""
-    return live * row.at[SAVED] + sum(
-        other.at[SAVED] * (-(-live * row.size // other.size) if other.at[FULL] else min(live, 1))
-        for other in before
-    )
-
-
-def _most_live(row: Row, before: list[Row], free: int) -> int:
-    """How many micro-batches, of all, memory lets be live at once."""
-    low, high = 0, row.runs
-    while low < high:
-        middle = (low + high + 1) // 2
-        if _bytes_of(row, before, middle) <= free:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 def fit_together(choices: list[list[tuple[int, int]]], room: int, most: int) -> bool:

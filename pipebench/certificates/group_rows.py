@@ -129,6 +129,26 @@ class Counted:
         return found
 
 
+def bytes_of(row: Row, before: list[Row], live: int) -> int:
+    """What so many live micro-batches need, with what they need of operators before theirs on the group."""
+    return live * row.at[SAVED] + sum(
+        other.at[SAVED] * (-(-live * row.size // other.size) if other.at[FULL] else min(live, 1))
+        for other in before
+    )
+
+
+def most_live(row: Row, before: list[Row], free: int) -> int:
+    """How many micro-batches, of all, memory lets be live at once."""
+    low, high = 0, row.runs
+    while low < high:
+        middle = (low + high + 1) // 2
+        if bytes_of(row, before, middle) <= free:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
 def counted_of(problem: Problem, proof: Part, time: int) -> Counted:
     """What the cases share, if it goes with the problem. Raises Refused."""
     operators = proof.numbers("operators", len(problem.operators) - 1)
