@@ -1,8 +1,8 @@
 """What groups of devices can hold: the cost of each operator on a group of each size, in whole numbers.
 
 A plan is an order of a mini-batch, in which stages may differ in their micro-batch size, or, without a flush, a
-pattern that repeats, in which they do not. Each kind is a case, for each number of copies of the pipeline and each
-micro-batch size of one operator that nothing reads from.
+pattern that repeats, in which they do not. Each kind is a case, for each number of copies of the pipeline, with
+groups of one device each or not, and of patterns for each micro-batch size.
 Docs: cost-model.md, section 11, "Groups".
 """
 
@@ -14,23 +14,24 @@ import numpy as np
 
 from pipebench.bounds.choices import LOSS, Shares, undominated
 from pipebench.bounds.memory import ancestors, ancestors_of_last
-from pipebench.bounds.operators import Ways, devices_of_a_plan, divisors, least, most_replicas, ways
+from pipebench.bounds.operators import Ways, devices_of_a_plan, divisors, most_replicas, ways
 from pipebench.costs.formula import Formula
 from pipebench.costs.messages import slowest
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import FloatArray, IntArray
 from pipebench.domain.problem import Problem
 
-COLUMNS = "whole_ns", "crossing_ns", "round_ns", "state_bytes", "live_bytes", "cut"
+COLUMNS = "whole_ns", "crossing_ns", "forward_ns", "back_ns", "state_bytes", "saved_bytes", "full", "cut"
 """What a row says of an operator in a stage on a group, on each of the devices of its first replica.
 
 whole_ns: forwards and backwards of a mini-batch, and what adds up over operators of the all-reduce.
 crossing_ns: forwards and input gradients alone.
-round_ns: forward and input gradient of one micro-batch; 0 where nobody waits for them.
-state_bytes: at all times. live_bytes: when the first forward of the last operator ends.
+forward_ns, back_ns: of one micro-batch, its forward and its input gradient; 0 with an overlap.
+state_bytes: at all times. saved_bytes: of one micro-batch.
+full: 1 where each micro-batch that is live holds what it saves, 0 where one of them does (the stage recomputes).
 cut: the number of the stage's micro-batches in `Group.cuts`.
 """
-WHOLE, CROSSING, ROUND, STATE, LIVE, CUT = range(len(COLUMNS))
+WHOLE, CROSSING, FORWARD, BACK, STATE, SAVED, FULL, CUT = range(len(COLUMNS))
 MADE_BYTES, READ_BYTES, MADE_NS, READ_NS = range(4)
 """What a tensor costs a stage that makes it, and one that reads it, where the other end is on another group.
 
@@ -47,12 +48,14 @@ class Group:
     """A number of devices that hold the same stages.
 
     turns: replicas of each stage that take micro-batches in turn, 1 where they share each of them.
-    cuts: of each way to cut a mini-batch that a row names, what each tensor costs that an operator makes.
+    sizes: of each way to cut a mini-batch that a row names its micro-batch.
+    cuts: of the same what each tensor costs that an operator makes.
     rows: of each operator that counts, see COLUMNS; none where no stage on the group can hold it.
     """
 
     devices: int
     turns: int
+    sizes: tuple[int, ...]
     cuts: tuple[tuple[Sent, ...], ...]
     rows: tuple[Rows, ...]
 
@@ -61,12 +64,18 @@ class Group:
 class Kind:
     """Of plans.
 
-    copies: of the pipeline. pattern: all stages have one micro-batch size. micro_batch: that of the last operator.
+    copies: of the pipeline. alone: each group is one device; else some group has several.
+    pattern: all stages have one size of micro-batches. micro_batch: that size; 0 in an order.
     """
 
     copies: int
+    alone: bool
     pattern: bool
     micro_batch: int
+
+    def on(self, devices: int) -> list[tuple[int, int]]:
+        """Devices and turns of every group, where a plan has so many devices."""
+        return groups_of(1 if self.alone else devices // self.copies)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,41 +118,24 @@ class GroupTables:
         return dict(zip(lasts, ancestors_of_last(self.graph), strict=True))
 
     def cases(self, last: int) -> tuple[Case, ...]:
-        """Every case, with what is live when the first forward of `last` ends."""
+        """Every case. last: whose first forward ends at the instant at which memory is looked at."""
         kinds = kinds_of(self.problem.mini_batch, self.devices, not self._sync)
         return tuple(
-            Case(kind.copies, kind.pattern, kind.micro_batch, tuple(self._groups(kind, last))) for kind in kinds
+            Case(kind.copies, kind.alone, kind.pattern, kind.micro_batch, tuple(self._groups(kind, last)))
+            for kind in kinds
         )
-
-    @cached_property
-    def forward_ns(self) -> IntArray:
-        """Of each operator the least forward of a micro-batch; 0 where nobody waits for it."""
-        return self._waited(least(self.problem, lambda rows, cut: rows.forward_ns(cut.samples)))
-
-    @cached_property
-    def back_ns(self) -> IntArray:
-        """Of each operator the least input gradient of a micro-batch; 0 where nobody waits for it."""
-        back = least(self.problem, lambda rows, cut: rows.crossing_ns(cut.samples) - rows.forward_ns(cut.samples))
-        return self._waited(back)
-
-    def _waited(self, ns: IntArray) -> IntArray:
-        """With an overlap an operator that adds nothing to its lane may take time all the same."""
-        return np.where(self.constants | (self.problem.overlap > 0), 0, ns)
 
     def _groups(self, kind: Kind, last: int) -> Iterator[Group]:
         before = self.before(last)
-        for devices, turns in groups_of(self.devices // kind.copies):
+        for devices, turns in kind.on(self.devices):
             found: list[list[FloatArray]] = [[] for _ in self.constants]
             cuts: list[tuple[Sent, ...]] = []
             stages = list(self._stages(kind, devices, turns))
             sent = [[self._sent(tensor, stage, kind) for stage in stages] for tensor in self.made]
             for stage in stages:
-                for repeat in (False, True) if self._repeats and stage.live(kind) > 1 else (False,):
+                for repeat in (False, True) if self._repeats and (kind.pattern or stage.runs > 1) else (False,):
                     operators, each = self._rows(stage, kind, repeat, len(cuts))
                     for operator, row in zip(operators.tolist(), each, strict=True):
-                        if operator == last and not kind.pattern and stage.micro_batch != kind.micro_batch:
-                            continue
-                        row[LIVE] *= before[operator]
                         found[operator].append(row)
                 at = len(cuts)
                 cuts.append(
@@ -158,6 +150,7 @@ class GroupTables:
             yield Group(
                 devices=devices,
                 turns=turns,
+                sizes=tuple(stages[cut].micro_batch for cut in named),
                 cuts=tuple(cuts[cut] for cut in named),
                 rows=tuple(tuple((*row[:CUT], number[row[CUT]]) for row in each) for each in rows),
             )
@@ -193,13 +186,15 @@ class GroupTables:
         forward, _, crossing, busy, busy_crossing, saved = shares.times(stage.samples)
         again = forward if repeat else 0 * forward
         state = shares.device_state_bytes(stage.replicas, stage.degree)
-        waited = 0 if kind.pattern or self.problem.overlap else 1
+        waited = 0 if self.problem.overlap else 1
         columns = (
             stage.lane_ns(busy + again, kind.pattern) + shares.update_ns(stage.replicas),
             stage.lane_ns(busy_crossing + again, kind.pattern),
-            waited * (crossing + again),
+            waited * forward,
+            waited * (crossing + again - forward),
             np.floor(np.where(state < EXACT_STATE, state, state * (1 - LOSS))),
-            saved * (1 if repeat else stage.live(kind)),
+            saved,
+            np.full(len(saved), 0 if repeat else 1),
             np.full(len(saved), cut),
         )
         return ways.operator[fits], np.stack(columns, axis=1)[fits]
@@ -294,11 +289,6 @@ class _Stage:
         """Of a micro-batch on a replica."""
         return -(-self.micro_batch // self.share)
 
-    def live(self, kind: Kind) -> int:
-        """Micro-batches on the first replica that hold a sample of the first one of the last operator."""
-        of_stage = -(-kind.micro_batch // self.micro_batch)
-        return 1 if kind.pattern else -(-of_stage // self.turns)
-
     def lane_ns(self, each: FloatArray, pattern: bool) -> FloatArray:
         """Of the first replica in a mini-batch."""
         lane: FloatArray = self.runs * each // self.turns if pattern else -(-self.runs // self.turns) * each
@@ -308,11 +298,11 @@ class _Stage:
 def kinds_of(mini_batch: int, devices: int, patterns: bool) -> list[Kind]:
     """Every kind of plan on so many devices. patterns: there are plans without a flush."""
     return [
-        Kind(copies, pattern, size)
+        Kind(copies, alone, size > 0, size)
         for copies in divisors(mini_batch)
         if copies <= devices
-        for pattern in ((False, True) if patterns else (False,))
-        for size in divisors(mini_batch // copies)
+        for alone in ((True, False) if devices // copies > 1 else (True,))
+        for size in (0, *(divisors(mini_batch // copies) if patterns else ()))
     ]
 
 

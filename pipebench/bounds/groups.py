@@ -1,40 +1,24 @@
 """A lower bound on time: operators as wholes on groups of devices, each within time and memory.
 
 A group of devices holds its stages for all of a mini-batch: their time, their state, what they save of the samples
-that are under way at one instant, and buffers for tensors that cross to other groups. Where no division of all
-operators into such groups takes the devices that there are, no plan takes so little time.
+that are under way at one instant, and buffers for tensors that cross to other groups. Memory says how many
+micro-batches are live at once, and so how long all of them take. Where no division of all operators into such
+groups takes the devices that there are, no plan takes so little time.
 Docs: cost-model.md, section 11, "Groups".
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from itertools import count
 from typing import Any
 
 import msgspec
-import numpy as np
 
-from pipebench.bounds.group_tables import (
-    CROSSING,
-    CUT,
-    LIVE,
-    MADE_BYTES,
-    MADE_NS,
-    READ_BYTES,
-    READ_NS,
-    ROUND,
-    STATE,
-    WHOLE,
-    Case,
-    Group,
-    GroupTables,
-    groups_of,
-    kinds_of,
-)
-from pipebench.bounds.operators import devices_of_a_plan
-from pipebench.bounds.partition import TOO_MANY, Flow, Table, fewest_devices, sets_held
+from pipebench.bounds.boxes import BoxTables, CaseTables, Graph
+from pipebench.bounds.group_tables import Case, GroupTables, groups_of
+from pipebench.bounds.operators import devices_of_a_plan, divisors
 from pipebench.bounds.proof import TimeProof, replicated_proof
 from pipebench.bounds.search import MOST_RISE
-from pipebench.bounds.spine import before_each
-from pipebench.costs.quantise import IntArray
 from pipebench.domain.problem import Problem
 
 MOST_OPERATORS = 10
@@ -46,6 +30,12 @@ MOST_GROUPS = 1000
 """Of all cases."""
 MOST_SETS = 400_000
 """Sets of operators on all groups of all cases that are looked at."""
+MOST_BOXES = 64
+"""Into which the sizes of micro-batches of one case are divided."""
+FINE = 10
+"""Boxes are compared by times that are known to one part in 2^FINE."""
+Splits = tuple[Any, ...]
+"""How sizes of micro-batches are divided: not, or by an operator and a size; then the splits on both sides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +45,7 @@ class GroupsProof:
     devices: that a plan uses, at most. memory_bytes: of one of them.
     every_ns: what each runs once a mini-batch whatever it holds.
     operators: those that count, by their positions in the graph. last: one of them that nothing reads from.
-    forward_ns, back_ns: of each operator of the graph for one micro-batch, its forward and its input gradient; 0
-    where nobody waits for it.
-    cases: all of them (`pipebench.bounds.group_tables`).
+    cases: all of them (`pipebench.bounds.group_tables`). splits: of each case.
     several: that plans of several pipelines on the same devices take no less; None where there are none.
     """
 
@@ -67,9 +55,8 @@ class GroupsProof:
     every_ns: int
     operators: tuple[int, ...]
     last: int
-    forward_ns: tuple[int, ...]
-    back_ns: tuple[int, ...]
     cases: tuple[Case, ...]
+    splits: tuple[Splits, ...]
     several: TimeProof | None = None
 
     def document(self) -> dict[str, Any]:
@@ -108,9 +95,8 @@ def groups_proof(problem: Problem, every_ns: int, time_ns: int) -> GroupsProof |
         every_ns=every_ns,
         operators=tables.operators,
         last=best.last,
-        forward_ns=tuple(tables.forward_ns.tolist()),
-        back_ns=tuple(tables.back_ns.tolist()),
         cases=best.cases,
+        splits=best.splits(claimed - 1),
         several=several,
     )
 
@@ -127,8 +113,12 @@ def _is_small(problem: Problem) -> bool:
     devices, samples = devices_of_a_plan(problem), problem.mini_batch
     if not 0 < len(moving) <= MOST_OPERATORS or devices > MOST_DEVICES or samples > MOST_SAMPLES:
         return False
-    kinds = kinds_of(samples, devices, problem.regime.mode == "async")
-    groups = sum(len(groups_of(devices // kind.copies)) for kind in kinds)
+    patterns = 2 if problem.regime.mode == "async" else 1
+    groups = sum(
+        patterns * len(divisors(samples // copies)) * len(groups_of(devices // copies))
+        for copies in divisors(samples)
+        if copies <= devices
+    )
     groups *= sum(not graph.successors[operator] for operator in moving)
     return groups <= MOST_GROUPS and groups << len(moving) <= MOST_SETS
 
@@ -141,129 +131,121 @@ class Division:
 
     def __init__(self, tables: GroupTables, last: int, every_ns: int) -> None:
         self.last, self.cases = last, tables.cases(last)
-        self._tables, self._every_ns = tables, every_ns
-        self._orders, self._patterns = flow_of(tables, last, pattern=False), flow_of(tables, last, pattern=True)
-        self._cases = [_CaseTables(tables, case) for case in self.cases]
+        graph = Graph(tables, last)
+        self._trees = [_Tree(CaseTables(graph, case), every_ns) for case in self.cases]
+
+    def splits(self, time_ns: int) -> tuple[Splits, ...]:
+        """Of each case those by which a time was found to be too short."""
+        return tuple(tree.root.splits(time_ns) for tree in self._trees)
 
     def raised(self, time_ns: int) -> int:
         """The largest time that is found to be needed, at least `time_ns`, which it is where none seems to fit."""
-        if self.possible(time_ns):
-            return time_ns
-        low, step = time_ns, max(1, time_ns // 16)
-        while not self.possible(low + step):
-            low, step = low + step, 2 * step
-            if low > MOST_RISE * max(time_ns, 1):
+        most = MOST_RISE * max(time_ns, 1)
+        found = most + 1
+        for tree in sorted(self._trees, key=lambda tree: not tree.root.possible(time_ns)):
+            found = tree.raised(time_ns, found)
+            if found <= time_ns:
                 return time_ns
-        high = low + step
-        while high - low > 1:
-            middle = (low + high) // 2
+        return time_ns if found > most else found
+
+    def possible(self, time_ns: int) -> bool:
+        """Whether some case is not ruled out without its sizes being divided."""
+        return any(tree.root.possible(time_ns) for tree in self._trees)
+
+
+@dataclass
+class _Node:
+    """A box. below_ns: a time that is too short."""
+
+    tables: BoxTables
+    every_ns: int
+    below_ns: int = -1
+    operator: int = -1
+    size: int = 0
+    parts: list["_Node"] = field(default_factory=list)
+
+    def possible(self, time_ns: int) -> bool:
+        return self.tables.possible(time_ns, time_ns - self.every_ns)
+
+    def raise_to(self, time_ns: int, fine_ns: int) -> bool:
+        """Raises what is too short, up to a time, to `fine_ns` of what suffices; whether a time below it does."""
+        step = max(fine_ns, 1)
+        high = self.below_ns + step
+        while high < time_ns and not self.possible(high):
+            self.below_ns, step = high, 2 * step
+            high = self.below_ns + step
+        if high >= time_ns:
+            high = time_ns
+            if high - 1 <= self.below_ns or not self.possible(high - 1):
+                self.below_ns = max(self.below_ns, high - 1)
+                return False
+            high -= 1
+        while high - self.below_ns > fine_ns:
+            middle = (self.below_ns + high) // 2
             if self.possible(middle):
                 high = middle
             else:
-                low = middle
-        return low + 1
+                self.below_ns = middle
+        return True
 
-    def possible(self, time_ns: int) -> bool:
-        """Whether some case is not ruled out; the one that was not the last time is looked at first."""
-        for position, case in enumerate(self._cases):
-            flow = self._patterns if case.pattern else self._orders
-            if case.fewest(flow, time_ns, time_ns - self._every_ns) <= self._tables.devices // case.copies:
-                self._cases.insert(0, self._cases.pop(position))
-                return True
-        return False
+    def splits(self, time_ns: int) -> Splits:
+        """As a proof has them that a time is too short."""
+        if not self.parts or self.below_ns >= time_ns:
+            return ()
+        return (self.operator, self.size, *(part.splits(time_ns) for part in self.parts))
 
 
-def flow_of(tables: GroupTables, last: int, pattern: bool) -> Flow:
-    """What the graph says of sets of operators that count, in an order or in a pattern."""
-    graph, chosen = tables.graph, list(tables.operators)
-    position = {operator: at for at, operator in enumerate(chosen)}
-    tensors = tensors_that_cross(tables)
-    both = tables.forward_ns + tables.back_ns
-    start, end = before_each(graph, tables.forward_ns)[chosen], _behind_each(tables, tables.back_ns)[chosen]
-    waits = [_least_of_sets(start), _least_of_sets(start) + _least_of_sets(end)]
-    sync = tables.problem.regime.mode == "sync"
-    return Flow(
-        makers=np.array([position[graph.producers[tensor]] for tensor in tensors.values()], np.int64),
-        ends=np.array([sum(1 << position[each] for each in _ends(tables, x)) for x in tensors.values()], np.int64),
-        buffered=np.where(sync, tables.before(last)[chosen], 1),
-        above_ns=(0 if pattern else 1) * before_each(graph, both)[chosen],
-        here_ns=(0 if pattern else 1) * both[chosen],
-        below_ns=(0 if pattern else 1) * _behind_each(tables, both)[chosen],
-        waits_ns=np.stack([0 * waits[0]] if pattern else waits),
-    )
+class _Tree:
+    """The boxes of a case."""
 
+    def __init__(self, case: CaseTables, every_ns: int) -> None:
+        self.case, self._every_ns = case, every_ns
+        self.root = _Node(BoxTables(case, case.whole), every_ns)
 
-def tensors_that_cross(tables: GroupTables) -> dict[int, int]:
-    """Tensors that one operator that counts makes and others read: their positions in the graph, by those among
-    all that operators make.
-    """
-    return {
-        at: tensor
-        for at, tensor in enumerate(tables.made)
-        if len(_ends(tables, tensor)) > 1 and _ends(tables, tensor) <= set(tables.operators)
-    }
+    def raised(self, time_ns: int, most_ns: int) -> int:
+        """The largest time that is found to be needed, at least `time_ns`; not above `most_ns`.
 
+        The box that needs the least time is divided, as long as one can be.
+        """
+        self.root = _Node(self.root.tables, self._every_ns, time_ns - 1)
+        fine_ns, order, boxes = max(1, time_ns >> FINE), count(), 1
+        if not self.root.raise_to(most_ns, fine_ns):
+            return most_ns
+        open_boxes = [(self.root.below_ns, next(order), self.root, fine_ns)]
+        while open_boxes:
+            _, _, node, fine = heappop(open_boxes)
+            split = self._split(node) if boxes < MOST_BOXES else None
+            if split is None:
+                if fine == 1:
+                    return node.below_ns + 1
+                if node.raise_to(most_ns, 1):
+                    heappush(open_boxes, (node.below_ns, next(order), node, 1))
+                continue
+            boxes += 1
+            node.operator, node.size = split
+            following = self.case.sizes[self.case.sizes.index(node.size) + 1]
+            for box in node.tables.box.split(node.operator, node.size, following):
+                part = _Node(BoxTables(self.case, box, node.tables), self._every_ns, node.below_ns)
+                node.parts.append(part)
+                if part.raise_to(most_ns, fine_ns):
+                    heappush(open_boxes, (part.below_ns, next(order), part, fine_ns))
+        return most_ns
 
-def _ends(tables: GroupTables, tensor: int) -> set[int]:
-    return {tables.graph.producers[tensor], *tables.graph.consumers[tensor]}
+    def _split(self, node: _Node) -> tuple[int, int] | None:
+        """The operator whose sizes are divided, and the largest of the smaller ones; None where all are known.
 
-
-def _behind_each(tables: GroupTables, lengths: IntArray) -> IntArray:
-    """For each operator the longest sum along a path from it, itself left out."""
-    graph, each = tables.graph, lengths.tolist()
-    below = [0] * len(each)
-    for operator in reversed(graph.topological):
-        for behind in graph.successors[operator]:
-            below[operator] = max(below[operator], below[behind] + each[behind])
-    return np.array(below, np.int64)
-
-
-class _CaseTables:
-    """The groups of a case, and which sets they are known to hold in which times."""
-
-    def __init__(self, tables: GroupTables, case: Case) -> None:
-        self.copies, self.pattern = case.copies, case.pattern
-        self._memory_bytes = tables.free_bytes
-        self._sets = 1 << len(tables.operators)
-        crossing = list(tensors_that_cross(tables))
-        self._groups = [(group.devices, _table(group, crossing, case.pattern)) for group in case.groups]
-        self._holds = np.full((len(case.groups), self._sets), np.iinfo(np.int64).max)
-        self._lacks = np.full((len(case.groups), self._sets), -1)
-
-    def fewest(self, flow: Flow, time_ns: int, room_ns: int) -> int:
-        """The fewest devices that hold all operators. In less time a group never holds more."""
-        needed = np.full(self._sets, TOO_MANY, np.int64)
-        for at, (devices, table) in enumerate(self._groups):
-            holds, lacks = self._holds[at], self._lacks[at]
-            known = np.where(holds <= time_ns, 1, np.where(lacks >= time_ns, 0, -1))
-            held = sets_held(flow, table, known, time_ns, room_ns, self._memory_bytes) == 1
-            holds[held] = np.minimum(holds[held], time_ns)
-            lacks[~held] = np.maximum(lacks[~held], time_ns)
-            needed[held] = np.minimum(needed[held], devices)
-        return fewest_devices(needed)
-
-
-def _table(group: Group, crossing: list[int], pattern: bool) -> Table:
-    """A group for `sets_held`. crossing: numbers of tensors."""
-    rows = np.array([row for each in group.rows for row in each], np.int64).reshape(-1, CUT + 1)
-    each = [[sent[tensor] for tensor in crossing] for sent in group.cuts]
-    cuts = np.array(each, np.int64).reshape(len(each), len(crossing), READ_NS + 1)[rows[:, CUT]]
-    return Table(
-        first=np.cumsum([0, *map(len, group.rows)]),
-        time_ns=rows[:, [WHOLE] if pattern else [WHOLE, CROSSING]],
-        round_ns=rows[:, ROUND],
-        held_bytes=rows[:, STATE] + rows[:, LIVE],
-        made_bytes=cuts[:, :, MADE_BYTES],
-        read_bytes=cuts[:, :, READ_BYTES],
-        made_ns=cuts[:, :, MADE_NS],
-        read_ns=cuts[:, :, READ_NS],
-    )
-
-
-def _least_of_sets(values: IntArray) -> IntArray:
-    """Of each set of operators the least value; 0 of the empty one."""
-    found = np.full(1, np.iinfo(np.int64).max)
-    for value in values:
-        found = np.concatenate([found, np.minimum(found, value)])
-    found[0] = 0
-    return found
+        The last operator first: all others have to have something live for it. Then the one that takes longest, of
+        those that may have the smallest size.
+        """
+        box, graph = node.tables.box, self.case.graph
+        known = [least == most for least, most in zip(box.least, box.most, strict=True)]
+        if all(known):
+            return None
+        first = graph.tables.operators.index(graph.last)
+        if known[first]:
+            ns = node.tables.single_ns
+            first = max(
+                (operator for operator in range(len(known)) if not known[operator]),
+                key=lambda operator: (box.least[operator] == self.case.sizes[0], ns[operator]),
+            )
+        return first, box.least[first]

@@ -69,7 +69,7 @@ def sets_held(
         fits = True
         for operator in range(operators):
             if fits and one >> operator & 1:
-                fits = _cross(flow, table, one, operator, extra, time_ns)
+                fits = cross(flow, table, one, operator, extra, time_ns)
         for kind in range(kinds):
             if fits:
                 room = room_ns - flow.waits_ns[kind, one]
@@ -79,7 +79,7 @@ def sets_held(
 
 
 @kernel
-def _cross(flow: Flow, table: Table, one: int, operator: int, extra: IntArray, time_ns: int) -> bool:
+def cross(flow: Flow, table: Table, one: int, operator: int, extra: IntArray, time_ns: int) -> bool:
     """Whether a row of an operator of the set is quick enough; `extra` gets the buffers of those, -1 of others."""
     some = False
     for row in range(table.first[operator], table.first[operator + 1]):
@@ -174,19 +174,23 @@ def _best(made: IntArray, more: int, pairs: IntArray) -> int:
 
 
 @kernel
-def fewest_devices(needed: IntArray) -> int:
+def fewest_devices(needed: IntArray, several: bool = False) -> int:
     """The fewest devices for all operators; TOO_MANY or more where no groups hold them.
 
     needed: of each set the fewest devices of a group that holds it. Sets are bits of operators.
+    several: some group has more than one device.
     """
     sets = len(needed)
-    least = np.full(sets, TOO_MANY, np.int64)
+    least, with_several = np.full(sets, TOO_MANY, np.int64), np.full(sets, TOO_MANY, np.int64)
     least[0] = 0
     for one in range(1, sets):
         lowest_bit = one & -one
         part = one
         while part:
             if part & lowest_bit:
-                least[one] = min(least[one], needed[part] + least[one ^ part])
+                rest = one ^ part
+                least[one] = min(least[one], needed[part] + least[rest])
+                other = least[rest] if needed[part] > 1 else with_several[rest]
+                with_several[one] = min(with_several[one], needed[part] + other)
             part = (part - 1) & one
-    return int(least[sets - 1])
+    return int(with_several[sets - 1] if several else least[sets - 1])

@@ -1,99 +1,56 @@
 """Whether operators can be divided among groups of devices in a time (cost model, section 11, "Groups").
 
 Imports the standard library and the certificate's own form and premises only. A proof has tables of what each
-operator takes in a stage on a group of devices (`pipebench.bounds.group_tables`). In one ns less than is claimed
-no division of all operators into sets, each on a group that has time and memory for it, takes as few devices as
-there are.
+operator takes in a stage on a group of devices (`pipebench.bounds.group_tables`), and divides the sizes that
+micro-batches may have into boxes. In one ns less than is claimed, in none of them, no division of all operators
+into sets, each on a group that has time and memory for it, takes as few devices as there are.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from typing import Any
 
-from pipebench.certificates.document import MOST_DIGITS, Part, Refused, whole
-from pipebench.certificates.premises import Problem, require_order
+from pipebench.certificates.document import Part, Refused, whole
+from pipebench.certificates.group_rows import (
+    BACK,
+    CROSSING,
+    FORWARD,
+    FULL,
+    MADE_BYTES,
+    MADE_NS,
+    READ_BYTES,
+    READ_NS,
+    SAVED,
+    STATE,
+    WHOLE,
+    Counted,
+    Row,
+    bytes_of,
+    counted_of,
+    most_live,
+    rows_of,
+)
+from pipebench.certificates.premises import Problem
 
-MOST_OPERATORS = 12
-"""That are counted: all sets of them are looked at."""
 MOST_SAMPLES = 2**20
 """Of a mini-batch: all its divisors are looked at."""
-WHOLE, CROSSING, ROUND, STATE, LIVE, CUT = range(6)
-"""What a row says: ns of a mini-batch, the same without weight gradients, ns of one micro-batch there and back,
-bytes at all times, bytes of what is live at the instant, and the number of the stage's micro-batches.
-"""
-MADE_BYTES, READ_BYTES, MADE_NS, READ_NS = range(4)
-"""What a tensor costs a stage that makes it, and one that reads it, where it crosses to another group."""
-Choice = tuple[int, int]
-"""Time and memory."""
+MOST_DEEP = 100
+"""Splits of sizes in each other."""
+MOST_STEPS = 20_000
+"""Rows of operators that are tried for one set; a set that needs more counts as held."""
+Range = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Counted:
-    """What all cases share.
-
-    operators: those that are counted; a set has bit k for the k-th of them.
-    devices: of a plan. memory: bytes of one device. time: ns that do not suffice. room: ns in which a device can
-    run something. last: the operator whose first forward ends at the instant at which memory is looked at.
+class Kind:
+    """Of plans: copies of the pipeline, whether each group is one device, whether all stages have one size of
+    micro-batches, and that size (0 where they do not).
     """
 
-    problem: Problem
-    operators: list[int]
-    last: int
-    devices: int
-    memory: int
-    time: int
-    room: int
-    forward: list[int]
-    back: list[int]
-
-    @cached_property
-    def round(self) -> list[int]:
-        """What one sample takes in each operator, there and back."""
-        return [one + other for one, other in zip(self.forward, self.back, strict=True)]
-
-    @cached_property
-    def above(self) -> list[int]:
-        """What one sample takes before each operator, on the longest path, there and back."""
-        return _longest_to(self.problem.predecessors(), self.round)
-
-    @cached_property
-    def below(self) -> list[int]:
-        """What it takes behind each."""
-        return _longest_to(self._readers, self.round)
-
-    @cached_property
-    def waits(self) -> list[list[int]]:
-        """Of each set, the ns that a device with it waits before its first task, and at both ends."""
-        start = _of_sets(_longest_to(self.problem.predecessors(), self.forward), self.operators)
-        end = _of_sets(_longest_to(self._readers, self.back), self.operators)
-        return [start, [one + other for one, other in zip(start, end, strict=True)]]
-
-    @cached_property
-    def _readers(self) -> list[set[int]]:
-        behind: list[set[int]] = [set() for _ in self.problem.operators]
-        for operator, before in enumerate(self.problem.predecessors()):
-            for other in before:
-                behind[other].add(operator)
-        return behind
-
-    @cached_property
-    def at_once(self) -> set[int]:
-        """The operators that have a micro-batch live at the instant."""
-        before, reached, todo = self.problem.predecessors(), {self.last}, [self.last]
-        while todo:
-            new = before[todo.pop()] - reached
-            reached |= new
-            todo += new
-        return reached
-
-    @cached_property
-    def crossing(self) -> list[tuple[int, int, set[int]]]:
-        """Tensors that operators that are counted make and others of them read: number, maker, readers."""
-        return [
-            (number, maker, set(readers) - {maker})
-            for number, (maker, readers) in enumerate(self.problem.tensors)
-            if set(readers) - {maker} and {maker, *readers} <= set(self.operators)
-        ]
+    copies: int
+    alone: bool
+    pattern: bool
+    micro_batch: int
 
 
 def groups_bound(problem: Problem, part: Part) -> int:
@@ -102,154 +59,318 @@ def groups_bound(problem: Problem, part: Part) -> int:
     if problem.mini_batch > MOST_SAMPLES:
         raise Refused(proof.place, f"is of mini-batches of up to {MOST_SAMPLES} samples")
     claimed = proof.number("claimed_ns", 1)
-    counted = _counted(problem, proof, claimed - 1)
-    cases = proof.parts("cases")
+    counted = counted_of(problem, proof, claimed - 1)
+    cases, splits = proof.parts("cases"), proof.raw("splits")
     expected = [
-        (copies, pattern, size)
+        Kind(copies, alone, size > 0, size)
         for copies in _divisors(problem.mini_batch)
         if copies <= counted.devices
-        for pattern in ((False,) if problem.flushes else (False, True))
-        for size in _divisors(problem.mini_batch // copies)
+        for alone in ((True, False) if counted.devices // copies > 1 else (True,))
+        for size in (0, *(() if problem.flushes else _divisors(problem.mini_batch // copies)))
     ]
-    if [(case.number("copies"), case.raw("pattern"), case.number("micro_batch")) for case in cases] != expected:
-        raise Refused(proof.at("cases"), "are not those of all copies and micro-batches")
-    for case, (copies, pattern, _) in zip(cases, expected, strict=True):
-        if _needed(counted, case, counted.devices // copies, pattern) <= counted.devices // copies:
+    if [
+        (case.number("copies"), case.raw("alone"), case.raw("pattern"), case.number("micro_batch"))
+        for case in cases
+    ] != [(kind.copies, kind.alone, kind.pattern, kind.micro_batch) for kind in expected]:
+        raise Refused(proof.at("cases"), "are not those of all copies, groups and micro-batches")
+    if not isinstance(splits, list) or len(splits) != len(cases):
+        raise Refused(proof.at("splits"), f"are not {len(cases)} of all cases")
+    for case, kind, split in zip(cases, expected, splits, strict=True):
+        looked_at = _Case(counted, case, kind)
+        _require_split(split, len(counted.operators) - 1, looked_at.sizes, proof.at("splits"))
+        whole_range = [(looked_at.sizes[0], looked_at.sizes[-1])] * len(counted.operators)
+        if looked_at.possible(whole_range, split, None):
             raise Refused(case.place, f"{counted.time} ns suffice for what the devices hold")
         case.end()
     proof.end()
     return claimed
 
 
-def _counted(problem: Problem, proof: Part, time: int) -> Counted:
-    """What the cases share, if it goes with the problem."""
-    operators = proof.numbers("operators", len(problem.operators) - 1)
-    if not 0 < len(set(operators)) == len(operators) <= MOST_OPERATORS or problem.constants & set(operators):
-        raise Refused(proof.at("operators"), f"are not up to {MOST_OPERATORS} different ones that need the input")
-    last = proof.number("last")
-    if last not in operators or any(last in before for before in problem.predecessors()):
-        raise Refused(proof.at("last"), "is none of the operators, or another one reads from it")
-    memory = proof.number("memory_bytes", 1)
-    if memory != max(each for each, _ in problem.devices):
-        raise Refused(proof.at("memory_bytes"), "is not that of a device")
-    ends = proof.numbers("forward_ns"), proof.numbers("back_ns")
-    for name, found in zip(("forward_ns", "back_ns"), ends, strict=True):
-        if len(found) != len(problem.operators):
-            raise Refused(proof.at(name), f"are {len(found)} of {len(problem.operators)}")
-        if any(found) and (problem.overlap[0] or any(found[operator] for operator in problem.constants)):
-            raise Refused(proof.at(name), "are those of operators that nobody waits for")
-    require_order(problem.predecessors(), "problem", "operators")
-    return Counted(
-        problem=problem,
-        operators=operators,
-        last=last,
-        devices=problem.devices_of_bound(proof),
-        memory=memory,
-        time=time,
-        room=time - proof.number("every_ns"),
-        forward=ends[0],
-        back=ends[1],
-    )
+def _require_split(split: Any, operator: int, sizes: list[int], place: str, deep: int = MOST_DEEP) -> None:
+    """Raises Refused where it is neither empty nor an operator, a size, and the splits on both sides of it."""
+    if not isinstance(split, list) or len(split) not in (0, 4):
+        raise Refused(place, "has a split that is not of an operator, a size and what is on both sides of it")
+    if not deep:
+        raise Refused(place, f"are more than {MOST_DEEP} in each other")
+    if split:
+        whole(split[0], place, 0, operator)
+        whole(split[1], place, sizes[0], sizes[-1])
+        for part in split[2:]:
+            _require_split(part, operator, sizes, place, deep - 1)
 
 
-def _needed(counted: Counted, case: Part, devices: int, pattern: bool) -> int:
-    """The fewest devices of groups that hold all operators; `devices` + 1 where they are too few."""
-    expected = [(count, turns) for count in range(1, devices + 1) for turns in _divisors(count)]
-    groups = case.parts("groups")
-    if [(group.number("devices"), group.number("turns")) for group in groups] != expected:
-        raise Refused(case.at("groups"), f"are not those of all sizes and turns on {devices} devices")
-    least = [devices + 1] * (1 << len(counted.operators))
-    for group, (count, _) in zip(groups, expected, strict=True):
-        held = _Group(counted, group, pattern)
-        for one in range(1, len(least)):
-            if count < least[one] and held.holds(one):
-                least[one] = count
-    return _divided(least, devices)
+class _Case:
+    """The groups of a kind of plans."""
 
-
-def _divided(least: list[int], devices: int) -> int:
-    """The fewest devices for all operators, from those of each set on one group."""
-    fewest = [0] + [devices + 1] * (len(least) - 1)
-    for one in range(1, len(least)):
-        lowest = one & -one
-        rest = one ^ lowest
-        part = rest
-        while True:
-            fewest[one] = min(fewest[one], least[part | lowest] + fewest[rest ^ part])
-            if not part:
-                break
-            part = (part - 1) & rest
-    return fewest[-1]
-
-
-class _Group:
-    """A group of devices, and whether it has time and memory for a set of operators."""
-
-    def __init__(self, counted: Counted, group: Part, pattern: bool) -> None:
-        self._counted, self._pattern = counted, pattern
-        self._cuts = _cuts(counted, group)
-        self._rows = _rows(counted, group, len(self._cuts))
-        if {row[CUT] for rows in self._rows for row in rows} != set(range(len(self._cuts))):
-            raise Refused(group.at("cuts"), "are not those that rows name")
-        self._columns = (WHOLE,) if pattern else (WHOLE, CROSSING)
-        group.end()
-        self._least = [
-            _sums([min((row[column] for row in rows), default=counted.time + 1) for rows in self._rows])
-            for column in self._columns
+    def __init__(self, counted: Counted, case: Part, kind: Kind) -> None:
+        self._counted, self._kind = counted, kind
+        samples = counted.problem.mini_batch // kind.copies
+        self.sizes = [kind.micro_batch] if kind.pattern else _divisors(samples)
+        self._devices = counted.devices // kind.copies
+        expected = [
+            (count, turns)
+            for count in range(1, (1 if kind.alone else self._devices) + 1)
+            for turns in _divisors(count)
         ]
-        self._state = _sums([min((row[STATE] + row[LIVE] for row in rows), default=0) for rows in self._rows])
-
-    def holds(self, one: int) -> bool:
-        """Whether a row of each operator of the set goes into the time and the memory together."""
-        rooms = [
-            self._counted.room - (0 if self._pattern else self._counted.waits[kind][one])
-            for kind in range(len(self._columns))
+        groups = case.parts("groups")
+        if [(group.number("devices"), group.number("turns")) for group in groups] != expected:
+            raise Refused(case.at("groups"), f"are not those of all sizes and turns on {self._devices} devices")
+        self._groups = [
+            (count, rows_of(counted, group, turns, self.sizes, samples, kind.pattern))
+            for group, (count, turns) in zip(groups, expected, strict=True)
         ]
-        if self._state[one] > self._counted.memory or any(
-            least[one] > room for least, room in zip(self._least, rooms, strict=True)
-        ):
+
+    def possible(self, sizes: list[Range], split: list[Any], known: list[list[int]] | None) -> bool:
+        """Whether the devices hold all operators somewhere in a box of sizes.
+
+        known: of each group the sets that it may hold; None: all.
+        """
+        if any(least > most for least, most in sizes):
             return False
-        chosen = {at: operator for at, operator in enumerate(self._counted.operators) if one >> at & 1}
-        rows = [list(self._priced(at, set(chosen.values()))) for at in chosen]
-        return all(
-            fit_together(
-                [[(row[column], held) for row, held in each] for each in rows], room, self._counted.memory
+        box = _Box(self._counted, self._groups, sizes, self._kind.pattern)
+        if not box.complete:
+            return False
+        every = range(1, 1 << len(self._counted.operators))
+        held = [
+            [one for one in box.within(rows, every if known is None else known[at]) if box.holds(rows, one)]
+            for at, (_, rows) in enumerate(self._groups)
+        ]
+        if self._needed(held) > self._devices:
+            return False
+        if not split:
+            return True
+        operator, size, *below_and_above = split
+        least, most = sizes[operator]
+        following = min((each for each in self.sizes if each > size), default=most + 1)
+        return any(
+            self.possible([*sizes[:operator], part, *sizes[operator + 1 :]], further, held)
+            for part, further in zip(
+                ((least, min(most, size)), (max(least, following), most)), below_and_above, strict=True
             )
-            for column, room in zip(self._columns, rooms, strict=True)
         )
 
-    def _priced(self, at: int, inside: set[int]) -> Iterator[tuple[list[int], int]]:
+    def _needed(self, held: list[list[int]]) -> int:
+        """The fewest devices of groups that hold all operators; more than there are where they are too few."""
+        too_many = self._devices + 1
+        least = [too_many] * (1 << len(self._counted.operators))
+        for (count, _), sets in zip(self._groups, held, strict=True):
+            for one in sets:
+                least[one] = min(least[one], count)
+        fewest, with_several = [0] + [too_many] * (len(least) - 1), [too_many] * len(least)
+        for one in range(1, len(least)):
+            lowest = one & -one
+            rest = one ^ lowest
+            part = rest
+            while True:
+                count, other = least[part | lowest], rest ^ part
+                if count < too_many:
+                    fewest[one] = min(fewest[one], count + fewest[other])
+                    several = fewest[other] if count > 1 else with_several[other]
+                    with_several[one] = min(with_several[one], count + several)
+                if not part:
+                    break
+                part = (part - 1) & rest
+        return fewest[-1] if self._kind.alone else with_several[-1]
+
+
+class _Box:
+    """Plans whose micro-batch sizes are in a range for each operator.
+
+    complete: whether each operator has a row in it that a device has memory for.
+    """
+
+    def __init__(
+        self, counted: Counted, groups: list[tuple[int, list[list[Row]]]], sizes: list[Range], pattern: bool
+    ) -> None:
+        self._counted, self._pattern, self._sizes = counted, pattern, sizes
+        self._live = [self._samples_live(operator) for operator in range(len(sizes))]
+        of_operators: list[list[Row]] = [
+            [row for _, rows in groups for row in rows[operator] if self._inside(operator, row)]
+            for operator in range(len(sizes))
+        ]
+        self.complete = all(of_operators)
+        if not self.complete:
+            return
+        self._rows = of_operators
+        forward = [min(row.at[FORWARD] for row in rows) for rows in of_operators]
+        back = [min(row.at[BACK] for row in rows) for rows in of_operators]
+        self._both = [min(row.at[FORWARD] + row.at[BACK] for row in rows) for rows in of_operators]
+        ahead = counted.longest(forward, counted.ahead)
+        self._start = [
+            counted.longest(
+                forward,
+                counted.ahead,
+                [
+                    before + min(row.times(least) * row.at[FORWARD] for row in rows)
+                    for before, rows in zip(ahead, of_operators, strict=True)
+                ],
+            )[operator]
+            for operator, (least, _) in enumerate(sizes)
+        ]
+        self._end = counted.longest(back, counted.ahead)
+        self._above = counted.longest(self._both, counted.ahead)
+        self._below = counted.longest(self._both, counted.behind)
+        self._between: dict[int, list[int]] = {}
+        starts, ends = _of_sets(self._start), _of_sets(self._end)
+        both = [one + other for one, other in zip(starts, ends, strict=True)]
+        self._waits = [[0] * len(starts)] if pattern else [starts, both]
+        self._columns = (WHOLE,) if pattern else (WHOLE, CROSSING)
+
+    def _samples_live(self, operator: int) -> int:
+        """Samples of an operator that are live at the instant, at least."""
+        counted = self._counted
+        if operator not in counted.at_once:
+            return 0
+        later = [other for other in counted.at_once if other == operator or operator in counted.before[other]]
+        return max(self._sizes[other][0] for other in later)
+
+    def _held(self, operator: int, row: Row) -> int:
+        """Bytes of a row at the instant."""
+        live = self._live[operator]
+        if not live:
+            return row.at[STATE]
+        at_once = 1 if self._pattern or not row.at[FULL] else row.times(max(live, row.size))
+        return row.at[STATE] + at_once * row.at[SAVED]
+
+    def _inside(self, operator: int, row: Row) -> bool:
+        least, most = self._sizes[operator]
+        return least <= row.size <= most and self._held(operator, row) <= self._counted.memory
+
+    def _passes(self, size: int) -> list[int]:
+        """Of each operator what passes between its forward and its backward of so many samples, at least."""
+        if size not in self._between:
+            once = [
+                min(
+                    max(
+                        row.times(size) * (row.at[FORWARD] + row.at[BACK]),
+                        row.at[FORWARD] + row.at[BACK] + (row.times(size) - 1) * row.apart + below,
+                    )
+                    for row in rows
+                )
+                for rows, below in zip(self._rows, self._below, strict=True)
+            ]
+            self._between[size] = self._counted.longest(self._both, self._counted.behind, once)
+        return self._between[size]
+
+    def within(self, rows: list[list[Row]], sets: Iterable[int]) -> Iterator[int]:
+        """Those of some sets of operators whose least times and bytes, each by itself, go into what there is."""
+        inside = [[row for row in each if self._inside(at, row)] for at, each in enumerate(rows)]
+        never = max(self._counted.time, self._counted.memory) + 1
+        times = [
+            _sums([min((row.at[column] for row in each), default=never) for each in inside])
+            for column in self._columns
+        ]
+        held = _sums([min((self._held(at, row) for row in each), default=never) for at, each in enumerate(inside)])
+        for one in sets:
+            if held[one] <= self._counted.memory and all(
+                taken[one] <= self._counted.room - waits[one]
+                for taken, waits in zip(times, self._waits, strict=True)
+            ):
+                yield one
+
+    def holds(self, rows: list[list[Row]], one: int) -> bool:
+        """Whether a row of each operator of the set goes into time, memory and rounds together."""
+        counted = self._counted
+        chosen = [operator for operator in range(len(rows)) if one >> operator & 1]
+        limits = [counted.room - waits[one] for waits in self._waits] + [counted.memory]
+        costs = [
+            [
+                (row, [*(row.at[column] for column in self._columns), held])
+                for row, held in self._priced(rows, at, chosen)
+            ]
+            for at in chosen
+        ]
+        least: list[list[int]] = [[0] * len(limits)]
+        for each in reversed(costs):
+            if not each:
+                return False
+            least.append([low + min(cost[at] for _, cost in each) for at, low in enumerate(least[-1])])
+        least.reverse()
+        if any(low > limit for low, limit in zip(least[0], limits, strict=True)):
+            return False
+        if not all(
+            fit_together([[(cost[at], cost[-1]) for _, cost in each] for each in costs], limits[at], limits[-1])
+            for at in range(len(self._columns))
+        ):
+            return False
+        self._steps = 0
+        return self._some(chosen, costs, least, limits, [], [0] * len(limits))
+
+    def _some(
+        self,
+        chosen: list[int],
+        costs: list[list[tuple[Row, list[int]]]],
+        least: list[list[int]],
+        limits: list[int],
+        taken: list[Row],
+        spent: list[int],
+    ) -> bool:
+        if len(taken) == len(chosen):
+            return self._in_rounds(chosen, taken)
+        left = least[len(taken) + 1]
+        for row, cost in costs[len(taken)]:
+            self._steps += 1
+            if self._steps > MOST_STEPS:
+                return True
+            more = [one + other for one, other in zip(spent, cost, strict=True)]
+            if all(one + low <= limit for one, low, limit in zip(more, left, limits, strict=True)) and self._some(
+                chosen, costs, least, limits, [*taken, row], more
+            ):
+                return True
+        return False
+
+    def _in_rounds(self, chosen: list[int], rows: list[Row]) -> bool:
+        """Whether each operator has time for all its micro-batches, of which memory lets so many be live."""
+        counted = self._counted
+        free = counted.memory - sum(row.at[STATE] for row in rows)
+        for operator, row in zip(chosen, rows, strict=True):
+            stay = row.at[FORWARD] + row.at[BACK] + self._passes(row.size)[operator]
+            if not (row.at[FULL] and row.at[SAVED] and stay):
+                continue
+            before = [
+                other
+                for at, other in zip(chosen, rows, strict=True)
+                if at in counted.before[operator] and (row.turns == 1 or other.size == row.size)
+            ]
+            if self._pattern:
+                if bytes_of(row, before, -(-row.runs * stay // (row.turns * max(counted.time, 1)))) > free:
+                    return False
+                continue
+            live = most_live(row, before, free)
+            if not live:
+                return False
+            rounds = -(-row.runs // live)
+            others = row.runs - 1 - (rounds - 1) * live
+            needed = min(rounds * stay + others * row.apart, (rounds + 1) * stay)
+            if needed > counted.room - self._start[operator] - self._end[operator]:
+                return False
+        return True
+
+    def _priced(self, rows: list[list[Row]], at: int, chosen: list[int]) -> Iterator[tuple[Row, int]]:
         """The rows of an operator that are quick enough beside those of its set, each with all its memory."""
-        counted, operator = self._counted, self._counted.operators[at]
-        for row in self._rows[at]:
-            cut = self._cuts[row[CUT]]
-            held, before = row[STATE] + row[LIVE], counted.above[operator]
-            longest = before + row[ROUND] + counted.below[operator]
+        counted, inside = self._counted, set(chosen)
+        for row in rows[at]:
+            if not self._inside(at, row):
+                continue
+            held, before, here = self._held(at, row), self._above[at], row.at[FORWARD] + row.at[BACK]
+            longest = before + here + self._below[at]
             for number, maker, readers in counted.crossing:
-                sent = cut[number]
-                if maker == operator and readers - inside:
-                    held += sent[MADE_BYTES] if self._buffered(operator) else 0
-                    behind = max(counted.round[each] + counted.below[each] for each in readers - inside)
-                    longest = max(longest, before + row[ROUND] + sent[MADE_NS] + behind)
-                elif operator in readers and maker not in inside:
-                    ahead = counted.above[maker] + counted.round[maker]
-                    longest = max(longest, ahead + sent[READ_NS] + row[ROUND] + counted.below[operator])
-                    held += sent[READ_BYTES] if operator == self._charged(readers & inside) else 0
+                sent = row.cut[number]
+                if maker == at and readers - inside:
+                    held += sent[MADE_BYTES] if counted.buffered(at) else 0
+                    behind = max(self._both[each] + self._below[each] for each in readers - inside)
+                    longest = max(longest, before + here + sent[MADE_NS] + behind)
+                elif at in readers and maker not in inside:
+                    ahead = self._above[maker] + self._both[maker]
+                    longest = max(longest, ahead + sent[READ_NS] + here + self._below[at])
+                    held += sent[READ_BYTES] if at == counted.charged(readers & inside) else 0
             if self._pattern or longest <= counted.time:
                 yield row, held
 
-    def _charged(self, readers: set[int]) -> int | None:
-        """The one of several readers whose buffers count."""
-        return next((each for each in self._counted.operators if each in readers and self._buffered(each)), None)
 
-    def _buffered(self, operator: int) -> bool:
-        """Whether a stage with the operator holds buffers at the instant: in sync while it has something live."""
-        return not self._counted.problem.flushes or operator in self._counted.at_once
-
-
-def fit_together(choices: list[list[Choice]], room: int, most: int) -> bool:
+def fit_together(choices: list[list[tuple[int, int]]], room: int, most: int) -> bool:
     """Whether one of each list goes into the room and the memory (`most`) together."""
-    found: list[Choice] = [(0, 0)]
+    found: list[tuple[int, int]] = [(0, 0)]
     for each in choices:
         made = sorted(
             (time + more, memory + held)
@@ -264,44 +385,6 @@ def fit_together(choices: list[list[Choice]], room: int, most: int) -> bool:
     return bool(found)
 
 
-def _rows(counted: Counted, group: Part, cuts: int) -> list[list[list[int]]]:
-    """For each operator that is counted its rows."""
-    listed, place = group.raw("rows"), group.at("rows")
-    if not isinstance(listed, list) or len(listed) != len(counted.operators):
-        raise Refused(place, f"are not {len(counted.operators)} lists")
-    for operator, found in enumerate(listed):
-        if not isinstance(found, list) or not all(isinstance(row, list) and len(row) == 6 for row in found):
-            raise Refused(f"{place}[{operator}]", "is no list of rows of six numbers")
-        for row in found:
-            for number in row:
-                whole(number, f"{place}[{operator}]", 0, 10**MOST_DIGITS - 1)
-            whole(row[CUT], f"{place}[{operator}]", 0, cuts - 1)
-            if row[ROUND] and counted.problem.overlap[0]:
-                raise Refused(f"{place}[{operator}]", "has the time of an operator that nobody waits for")
-    return listed
-
-
-def _cuts(counted: Counted, group: Part) -> list[list[list[int]]]:
-    """For each way to cut the mini-batch four numbers of each tensor."""
-    listed, place = group.raw("cuts"), group.at("cuts")
-    tensors = counted.problem.tensors
-    if not isinstance(listed, list):
-        raise Refused(place, "is no list")
-    for cut, sent in enumerate(listed):
-        if not isinstance(sent, list) or len(sent) != len(tensors):
-            raise Refused(f"{place}[{cut}]", f"is not of {len(tensors)} tensors")
-        for numbers, (maker, _) in zip(sent, tensors, strict=True):
-            if not isinstance(numbers, list) or len(numbers) != 4:
-                raise Refused(f"{place}[{cut}]", "has not four numbers for each tensor")
-            for number in numbers:
-                whole(number, f"{place}[{cut}]", 0, 10**MOST_DIGITS - 1)
-            if any(numbers) and maker in counted.problem.constants:
-                raise Refused(f"{place}[{cut}]", "has costs of a tensor that every stage can make")
-            if any(numbers[MADE_NS:]) and counted.problem.overlap[0]:
-                raise Refused(f"{place}[{cut}]", "has the time of a message that nobody waits for")
-    return listed
-
-
 def _sums(values: Sequence[int]) -> list[int]:
     """Of each set the sum."""
     found = [0]
@@ -310,21 +393,12 @@ def _sums(values: Sequence[int]) -> list[int]:
     return found
 
 
-def _of_sets(values: list[int], operators: list[int]) -> list[int]:
+def _of_sets(values: list[int]) -> list[int]:
     """Of each set of operators the least value; 0 of the empty one."""
     found = [max(values)]
-    for operator in operators:
-        found += [min(each, values[operator]) for each in found]
+    for value in values:
+        found += [min(each, value) for each in found]
     return [0, *found[1:]]
-
-
-def _longest_to(before: list[set[int]], lengths: list[int]) -> list[int]:
-    """For each operator the longest sum along a path to it, without itself."""
-    above = [0] * len(lengths)
-    for operator in require_order(before, "problem", "operators"):
-        for other in before[operator]:
-            above[operator] = max(above[operator], above[other] + lengths[other])
-    return above
 
 
 def _divisors(number: int) -> list[int]:

@@ -7,6 +7,8 @@ byte a nanosecond.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
+from itertools import product
 
 from pipebench.costs.model import CostModel
 from pipebench.domain.problem import Problem
@@ -15,11 +17,12 @@ from tests.bounds.every_plan import partitions
 
 @dataclass(frozen=True)
 class Plans:
-    """A kind of plans: copies, and the micro-batch of the last operator, which in a pattern all stages have."""
+    """Copies, whether each group is one device, whether a pattern, and each operator's size of micro-batches."""
 
     copies: int
+    alone: bool
     pattern: bool
-    size: int
+    sizes: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,10 @@ class Stage:
     def samples(self) -> int:
         return -(-self.micro_batch // self.share)
 
+    def times(self, samples: int) -> int:
+        """Of the micro-batches that cover so many samples those of the first replica."""
+        return len([at for at in range(-(-samples // self.micro_batch)) if at % self.turns == 0])
+
 
 class PlainGroups:
     """A problem, and whether its operators can be divided among its devices in a time."""
@@ -60,11 +67,8 @@ class PlainGroups:
         ]
         self._held = 2 if self._sync else 3
         self._memory, self._size = problem.cluster.types[0].memory_bytes, problem.cluster.size
-        every = [self._run(samples) for samples in range(1, problem.mini_batch + 1)]
-        count = range(len(self._names))
-        self._forward = [min(forward[op] for forward, _ in every) for op in count]
-        self._back = [min(backward[op] for _, backward in every) for op in count]
-        self._both = [one + other for one, other in zip(self._forward, self._back, strict=True)]
+        self._all = list(range(len(self._names)))
+        self._figures = cache(self._figures_of)  # type: ignore[method-assign]
 
     def _run(self, samples: int) -> tuple[list[int], list[int]]:
         if samples not in self._runs:
@@ -74,88 +78,160 @@ class PlainGroups:
 
     def possible(self, time_ns: int) -> bool:
         """Whether for each operator that nothing reads from some kind of plans leaves a division."""
-        lasts = [op for op in range(len(self._names)) if not any(op in before for before in self._before)]
+        lasts = [op for op in self._all if not any(op in before for before in self._before)]
         return all(any(self._divides(last, kind, time_ns) for kind in self._kinds()) for last in lasts)
 
     def _kinds(self) -> Iterator[Plans]:
         samples = self._problem.mini_batch
         for copies in (each for each in range(1, self._size + 1) if samples % each == 0):
-            for size in (each for each in range(1, samples + 1) if samples // copies % each == 0):
-                yield Plans(copies, pattern=False, size=size)
+            sizes = [each for each in range(1, samples // copies + 1) if samples // copies % each == 0]
+            for alone in (True, False):
+                for each in product(sizes, repeat=len(self._all)):
+                    yield Plans(copies, alone, False, each)
                 if not self._sync:
-                    yield Plans(copies, pattern=True, size=size)
+                    yield from (Plans(copies, alone, True, (each,) * len(self._all)) for each in sizes)
 
     def _divides(self, last: int, kind: Plans, time_ns: int) -> bool:
         there_are = self._size // kind.copies
-        known: dict[tuple[str, ...], int] = {}
-        for groups in partitions(self._names):
-            for group in map(tuple, groups):
-                if group not in known:
-                    held = sorted(self._names.index(name) for name in group)
-                    fits = (
-                        count
-                        for count in range(1, there_are + 1)
-                        if any(
-                            self._holds(held, count, turns, last, kind, time_ns)
-                            for turns in range(1, count + 1)
-                            if count % turns == 0
-                        )
-                    )
-                    known[group] = next(fits, there_are + 1)
-            if sum(known[tuple(group)] for group in groups) <= there_are:
-                return True
-        return False
+        if self._figures(last, kind) is None:
+            return False
+        counts = [1] if kind.alone else range(1, there_are + 1)
+        held = cache(
+            lambda group, count: any(
+                self._holds(group, count, turns, last, kind, time_ns)
+                for turns in range(1, count + 1)
+                if count % turns == 0
+            )
+        )
+        return any(
+            all(
+                held(tuple(sorted(map(self._names.index, group))), count)
+                for group, count in zip(groups, each, strict=True)
+            )
+            for groups in partitions(self._names)
+            for each in product(counts, repeat=len(groups))
+            if sum(each) <= there_are and (kind.alone or max(each) > 1)
+        )
 
-    def _stages(self, count: int, turns: int, kind: Plans) -> Iterator[Stage]:
-        """Every stage that can be on a group. A replica of several devices runs the same on each of them."""
-        samples = self._problem.mini_batch // kind.copies
-        for micro_batch in (each for each in range(1, samples + 1) if samples % each == 0):
-            if kind.pattern and micro_batch != kind.size:
-                continue
-            for replicas in (each for each in range(1, count + 1) if count % each == 0):
-                runs = Fraction(samples // micro_batch)
-                for again in (False, True):
-                    if turns > 1 and replicas == turns:
-                        in_turn = runs / turns if kind.pattern else Fraction(-(-runs // turns))
-                        yield Stage(
-                            kind.copies * replicas, count // replicas, 1, micro_batch, in_turn, turns, again
-                        )
-                    elif turns == 1 and replicas <= micro_batch:
-                        yield Stage(
-                            kind.copies * replicas, count // replicas, replicas, micro_batch, runs, 1, again
-                        )
+    def _stages(self, op: int, count: int, turns: int, kind: Plans) -> Iterator[Stage]:
+        """Every stage with an operator that can be on a group. All devices of a replica run the same."""
+        samples, micro_batch = self._problem.mini_batch // kind.copies, kind.sizes[op]
+        for replicas in (each for each in range(1, count + 1) if count % each == 0):
+            runs = Fraction(samples // micro_batch)
+            for again in (False, True):
+                if turns > 1 and replicas == turns:
+                    in_turn = runs / turns if kind.pattern else Fraction(-(-runs // turns))
+                    yield Stage(kind.copies * replicas, count // replicas, 1, micro_batch, in_turn, turns, again)
+                elif turns == 1 and replicas <= micro_batch:
+                    yield Stage(kind.copies * replicas, count // replicas, replicas, micro_batch, runs, 1, again)
 
-    def _holds(self, held: list[int], count: int, turns: int, last: int, kind: Plans, time_ns: int) -> bool:
-        start = 0 if kind.pattern else min(self._to(op, self._forward, behind=False) for op in held)
-        end = 0 if kind.pattern else min(self._to(op, self._back, behind=True) for op in held)
-        every = list(self._stages(count, turns, kind))
-        for whole, room in ((True, time_ns - start), (False, time_ns - start - end)):
-            choices = [
-                [
-                    self._cost(op, stage, every, set(held), last, kind, whole)
-                    for stage in every
-                    if self._may(op, stage, every, set(held), last, kind, time_ns)
-                ]
-                for op in held
+    def _live(self, op: int, stage: Stage, last: int, kind: Plans) -> int:
+        """Bytes that are saved when the first forward of the last operator ends."""
+        forward, backward = self._run(stage.samples)
+        at_once = self._above(last) | {last}
+        if op not in at_once or not forward[op] or not backward[op]:
+            return 0
+        later = [each for each in at_once if each == op or op in self._above(each)]
+        times = 1 if kind.pattern or stage.again else stage.times(max(kind.sizes[each] for each in later))
+        return times * stage.samples * self._saved[op]
+
+    def _passes(self, op: int, stage: Stage) -> tuple[int, int]:
+        forward, backward = self._run(stage.samples)
+        return forward[op], backward[op] + (forward[op] if stage.again else 0)
+
+    def _figures_of(self, last: int, kind: Plans) -> "Figures | None":
+        """What is least over all stages that have memory for one operator; None where one fits nowhere."""
+        counts = [1] if kind.alone else range(1, self._size // kind.copies + 1)
+        every = [
+            [
+                stage
+                for count in counts
+                for turns in range(1, count + 1)
+                if count % turns == 0
+                for stage in self._stages(op, count, turns, kind)
+                if self._held * self._weights[op] + stage.samples * self._saved[op] <= self._memory
+                and self._held * self._weights[op] + self._live(op, stage, last, kind) <= self._memory
             ]
-            if not _some(choices, room, self._memory):
+            for op in self._all
+        ]
+        if not all(every):
+            return None
+        return Figures(self._before, [[(each, *self._passes(op, each)) for each in every[op]] for op in self._all])
+
+    def _holds(self, held: tuple[int, ...], count: int, turns: int, last: int, kind: Plans, time_ns: int) -> bool:
+        figures = self._figures(last, kind)
+        assert figures is not None
+        sizes = range(1, self._problem.mini_batch // kind.copies + 1)
+        every = [
+            stage
+            for size in sizes
+            if self._problem.mini_batch // kind.copies % size == 0 and (not kind.pattern or size == kind.sizes[0])
+            for stage in self._stages(0, count, turns, Plans(kind.copies, kind.alone, kind.pattern, (size,)))
+        ]
+        start = 0 if kind.pattern else min(figures.start(op, kind.sizes[op]) for op in held)
+        end = 0 if kind.pattern else min(figures.end(op) for op in held)
+        choices = [
+            [
+                (stage, self._cost(op, stage, every, set(held), last, kind))
+                for stage in self._stages(op, count, turns, kind)
+                if self._held * self._weights[op] + stage.samples * self._saved[op] <= self._memory
+                and (kind.pattern or self._way_ns(op, stage, every, set(held), figures) <= time_ns)
+            ]
+            for op in held
+        ]
+        return any(
+            sum(cost[0] for _, cost in chosen) <= time_ns - start
+            and (kind.pattern or sum(cost[1] for _, cost in chosen) <= time_ns - start - end)
+            and sum(cost[2] for _, cost in chosen) <= self._memory
+            and self._in_rounds(
+                dict(zip(held, (stage for stage, _ in chosen), strict=True)), kind, figures, time_ns
+            )
+            for chosen in product(*choices)
+        )
+
+    def _in_rounds(self, chosen: dict[int, Stage], kind: Plans, figures: "Figures", time_ns: int) -> bool:
+        """Lemma 12: the most micro-batches that fit, one more each time."""
+        free = self._memory - sum(self._held * self._weights[op] for op in chosen)
+        for op, stage in chosen.items():
+            forward, back = self._passes(op, stage)
+            if stage.again or not self._saves(op, stage) or not forward + back:
+                continue
+            stay = forward + back + figures.between(op, stage.micro_batch)
+            runs = stage.runs
+            most = 0
+            while most < 100 and self._bytes(op, most + 1, chosen) <= free:
+                most += 1
+            if kind.pattern:
+                if most < 100 and stay * runs > most * time_ns:
+                    return False
+                continue
+            if not most:
+                return False
+            most, apart = min(most, int(runs)), max(forward, back)
+            rounds = -(-int(runs) // most)
+            others = int(runs) - 1 - (rounds - 1) * most
+            needed = min(rounds * stay + others * apart, (rounds + 1) * stay)
+            if needed > time_ns - figures.start(op, stage.micro_batch) - figures.end(op):
                 return False
         return True
 
-    def _may(
-        self, op: int, stage: Stage, every: list[Stage], held: set[int], last: int, kind: Plans, time_ns: int
-    ) -> bool:
-        """One live micro-batch fits, the last operator has its size, and a sample comes there and back in time."""
-        if not kind.pattern and op == last and stage.micro_batch != kind.size:
-            return False
-        if self._held * self._weights[op] + stage.samples * self._saved[op] > self._memory:
-            return False
-        return kind.pattern or self._way_ns(op, stage, every, held) <= time_ns
-
-    def _way_ns(self, op: int, stage: Stage, every: list[Stage], held: set[int]) -> int:
+    def _saves(self, op: int, stage: Stage) -> int:
         forward, backward = self._run(stage.samples)
-        here = forward[op] + backward[op] + (forward[op] if stage.again else 0)
-        above, below = self._to(op, self._both, behind=False), self._to(op, self._both, behind=True)
+        return stage.samples * self._saved[op] if forward[op] and backward[op] else 0
+
+    def _bytes(self, op: int, live: int, chosen: dict[int, Stage]) -> int:
+        """The first samples are live, so many that micro-batches of this operator on one replica are."""
+        mine = chosen[op]
+        total = live * self._saves(op, mine)
+        for other, stage in chosen.items():
+            if other in self._above(op) and (stage.turns == 1 or stage.micro_batch == mine.micro_batch):
+                times = -(-live * mine.micro_batch // stage.micro_batch)
+                total += self._saves(other, stage) * (min(times, 1) if stage.again else times)
+        return total
+
+    def _way_ns(self, op: int, stage: Stage, every: list[Stage], held: set[int], figures: "Figures") -> int:
+        here = sum(self._passes(op, stage))
+        above, below = figures.above(op), figures.below(op)
         found = [above + here + below]
         for producer, readers, each in self._tensors:
             senders = every if self._may_be_relayed(producer, readers) else [stage]
@@ -164,13 +240,10 @@ class PlainGroups:
             )
             if producer == op:
                 found += [
-                    above + here + sent + self._both[reader] + self._to(reader, self._both, behind=True)
-                    for reader in readers - held
+                    above + here + sent + figures.both[reader] + figures.below(reader) for reader in readers - held
                 ]
             elif op in readers and producer not in held:
-                found.append(
-                    self._to(producer, self._both, behind=False) + self._both[producer] + sent + here + below
-                )
+                found.append(figures.above(producer) + figures.both[producer] + sent + here + below)
         return max(found)
 
     def _may_be_relayed(self, producer: int, readers: set[int]) -> bool:
@@ -182,18 +255,12 @@ class PlainGroups:
         )
 
     def _cost(
-        self, op: int, stage: Stage, every: list[Stage], held: set[int], last: int, kind: Plans, whole: bool
-    ) -> tuple[int, int]:
-        """Time of a mini-batch and bytes at the instant on the first device of the group."""
-        forward, backward = self._run(stage.samples)
+        self, op: int, stage: Stage, every: list[Stage], held: set[int], last: int, kind: Plans
+    ) -> tuple[int, int, int]:
+        """Time of a mini-batch, without all-reduces, and bytes at the instant on the first device of the group."""
         reduce = max(0, round(2 * (stage.replicas - 1) * self._weights[op] / stage.replicas) - 1)
-        run = forward[op] + backward[op] + (forward[op] if stage.again else 0)
+        run = int(stage.runs * sum(self._passes(op, stage)))
         at_once = self._above(last) | {last}
-        micro_batches = [at for at in range(-(-kind.size // stage.micro_batch)) if at % stage.turns == 0]
-        live = 1 if stage.again or kind.pattern else len(micro_batches)
-        saved = live * stage.samples * self._saved[op]
-        if not forward[op] or not backward[op] or op not in at_once:
-            saved = 0
         buffered = held & at_once if self._sync else held
         buffers = 0
         for producer, readers, each in self._tensors:
@@ -204,7 +271,7 @@ class PlainGroups:
                     buffers += each * min(_samples_of_buffers(end, kind) for end in every)
             if producer not in held and readers & buffered and op == min(readers & buffered):
                 buffers += each * _samples_of_buffers(stage, kind)
-        return int(stage.runs * run) + (reduce if whole else 0), self._held * self._weights[op] + saved + buffers
+        return run + reduce, run, self._held * self._weights[op] + self._live(op, stage, last, kind) + buffers
 
     def _message_ns(self, stage: Stage, size: int) -> int:
         """At one byte a nanosecond for each rank of the stage that sends or receives, if the cluster has links."""
@@ -218,22 +285,64 @@ class PlainGroups:
             todo += new
         return found
 
-    def _to(self, op: int, lengths: list[int], behind: bool) -> int:
-        """The longest sum along a path to an operator, or from it, itself left out."""
+
+Costs = tuple[Stage, int, int]
+"""A stage, its forward and its backward of one operator."""
+
+
+class Figures:
+    """The least times of each operator, and sums of them along paths. every: of each operator its stages."""
+
+    def __init__(self, before: list[set[int]], every: list[list[Costs]]) -> None:
+        self._before, self._every = before, every
+        self.both = [min(forward + back for _, forward, back in each) for each in every]
+        self._forward = [min(forward for _, forward, _ in each) for each in every]
+        self._back = [min(back for _, _, back in each) for each in every]
+
+    def _paths(self, op: int, behind: bool) -> Iterator[list[int]]:
+        """All paths from an operator, or to it, itself left out; the nearest first."""
+        yield []
         near = {other for other, before in enumerate(self._before) if op in before} if behind else self._before[op]
-        return max((lengths[other] + self._to(other, lengths, behind) for other in near), default=0)
+        for other in near:
+            yield from ([other, *path] for path in self._paths(other, behind))
+
+    def above(self, op: int) -> int:
+        return max(sum(self.both[each] for each in path) for path in self._paths(op, behind=False))
+
+    def below(self, op: int) -> int:
+        return max(sum(self.both[each] for each in path) for path in self._paths(op, behind=True))
+
+    def end(self, op: int) -> int:
+        return max(sum(self._back[each] for each in path) for path in self._paths(op, behind=False))
+
+    def start(self, op: int, samples: int) -> int:
+        """One operator of a path runs all the samples, before it and behind it one run is enough."""
+        found = [0]
+        for path in self._paths(op, behind=False):
+            single = [self._forward[each] for each in path]
+            several = [min(stage.times(samples) * f for stage, f, _ in self._every[each]) for each in path]
+            found += [sum(single) - one + other for one, other in zip(single, several, strict=True)]
+        return max(found)
+
+    def between(self, op: int, samples: int) -> int:
+        found = [0]
+        for path in self._paths(op, behind=True):
+            for at, each in enumerate(path):
+                nearer = sum(self.both[one] for one in path[:at])
+                found.append(nearer + self.both[each])
+                found.append(nearer + min(self._several(each, samples, costs) for costs in self._every[each]))
+        return max(found)
+
+    def _several(self, op: int, samples: int, costs: Costs) -> int:
+        """All runs after each other; or those of one way, and between the other ways once down and up."""
+        stage, forward, back = costs
+        times, below = stage.times(samples), self.below(op)
+        down = times * forward + below + back
+        up = forward + below + times * back
+        return max(times * (forward + back), down, up)
 
 
 def _samples_of_buffers(stage: Stage, kind: Plans) -> int:
     """Of a message and of a gradient message, one of which is the other end's."""
     other = stage.micro_batch if kind.pattern else 1
     return stage.samples + -(-other // stage.share)
-
-
-def _some(choices: list[list[tuple[int, int]]], room: int, memory: int) -> bool:
-    """Whether one choice of each goes into the room and the memory."""
-    if room < 0 or memory < 0:
-        return False
-    if not choices:
-        return True
-    return any(_some(choices[1:], room - time, memory - held) for time, held in choices[0])

@@ -28,6 +28,7 @@ from tests.builders import chain_problem, cluster
 from tests.certificates.test_round_trips import a_plan, certified
 from tests.nightly import examples
 from tests.plugins.running import services
+from tests.plugins.search.tight import tight
 
 
 @settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
@@ -169,7 +170,7 @@ def _fewer_costs(proof: dict[str, Any]) -> None:
 
 
 def _another_cut(proof: dict[str, Any]) -> None:
-    proof["cases"][0]["groups"][0]["rows"][0][0][5] = 1
+    proof["cases"][0]["groups"][0]["rows"][0][0][7] = 1
 
 
 def _not_the_last(proof: dict[str, Any]) -> None:
@@ -181,14 +182,26 @@ def _another_kind(proof: dict[str, Any]) -> None:
 
 
 def _free_messages(proof: dict[str, Any]) -> None:
-    """Stages that come back at once, which lets the devices hold more of an order."""
+    """Operators that take no time, which lets the devices hold more."""
     for case in proof["cases"]:
         for group in case["groups"]:
             group["rows"] = [[[0, 0, *row[2:]] for row in rows] for rows in group["rows"]]
 
 
-def _fewer_waits(proof: dict[str, Any]) -> None:
-    proof["forward_ns"] = [0]
+def _fewer_splits(proof: dict[str, Any]) -> None:
+    proof["splits"].pop()
+
+
+def _several(proof: dict[str, Any]) -> None:
+    proof["cases"][0]["alone"] = False
+
+
+def _another_size(proof: dict[str, Any]) -> None:
+    proof["cases"][0]["groups"][0]["sizes"] = [2]
+
+
+def _neither_full_nor_not(proof: dict[str, Any]) -> None:
+    proof["cases"][0]["groups"][0]["rows"][0][0][6] = 2
 
 
 @pytest.mark.parametrize(
@@ -200,19 +213,22 @@ def _fewer_waits(proof: dict[str, Any]) -> None:
         (_fewer_operators, "is none of the operators"),
         (_twice, "different ones"),
         (_more_memory, "is not that of a device"),
-        (_fewer_cases, "are not those of all copies and micro-batches"),
+        (_fewer_cases, "are not those of all copies, groups and micro-batches"),
         (_fewer_groups, "are not those of all sizes and turns"),
         (_fewer_devices, "must be from 1 to 2"),
         (_fewer_rows, "are not 3 lists"),
-        (_short_row, "rows of six numbers"),
+        (_short_row, "rows of eight numbers"),
         (_below_zero, "must be from 0"),
         (_fewer_tensors, "is not of 2 tensors"),
         (_fewer_costs, "has not four numbers"),
         (_another_cut, "must be from 0 to 0"),
         (_not_the_last, "another one reads from it"),
-        (_another_kind, "are not those of all copies and micro-batches"),
+        (_another_kind, "are not those of all copies, groups and micro-batches"),
         (_free_messages, "11 ns suffice"),
-        (_fewer_waits, "are 1 of 3"),
+        (_fewer_splits, "of all cases"),
+        (_several, "are not those of all copies, groups"),
+        (_another_size, "must be from 0 to 1"),
+        (_neither_full_nor_not, "must be from 0 to 1"),
     ],
 )
 def test_what_does_not_follow_is_refused(spoilt: Callable[[dict[str, Any]], None], words: str) -> None:
@@ -226,7 +242,7 @@ def test_what_does_not_follow_is_refused(spoilt: Callable[[dict[str, Any]], None
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("regime", "sync", "are not those of all copies and micro-batches"),
+        ("regime", "sync", "are not those of all copies, groups and micro-batches"),
         ("constants", [0], "different ones that need the input"),
         ("mini_batch", 2**20 + 1, "samples"),
         ("overlap_numerator", 1, "nobody waits for"),
@@ -237,6 +253,36 @@ def test_other_problems_have_no_such_proof(name: str, value: Any, words: str) ->
     made["problem"][name] = value
     with pytest.raises(Refused, match=words):
         check_bound(read_problem(Part(made["problem"], "problem")), Part(made["bound"], "bound"))
+
+
+def divided() -> tuple[Any, Any]:
+    """Four operators on two devices with little memory. A part of their times is for a run of any size."""
+    problem = tight(1, "sync", operators=4, devices=2)
+    proof = groups_proof(problem, 0, 10**6)
+    assert proof is not None
+    return read_problem(Part(problem_part(problem), "problem")), said(proof)
+
+
+def test_sizes_of_micro_batches_are_divided_and_each_part_is_looked_at() -> None:
+    problem, document = divided()
+    splits = document["proof"]["splits"]
+    (at,) = (at for at, split in enumerate(splits) if split and document["proof"]["cases"][at]["copies"] == 1)
+    assert check_bound(problem, Part(document, "bound")) == document["proof"]["claimed_ns"]
+    operator, size, below, above = splits[at]
+    deep: list[Any] = []
+    for _ in range(120):
+        deep = [operator, size, deep, []]
+    for spoilt, words in (
+        ([], "ns suffice"),
+        ([operator, size, below], "a split that is not of an operator"),
+        ([4, size, below, above], "must be from 0 to 3"),
+        ([operator, 9, below, above], "must be from 1 to 8"),
+        (deep, "more than 100 in each other"),
+        ({"operator": operator}, "a split that is not of an operator"),
+    ):
+        splits[at] = spoilt
+        with pytest.raises(Refused, match=words):
+            check_bound(problem, Part(document, "bound"))
 
 
 def test_with_a_flush_what_several_pipelines_take_is_proven_too() -> None:
@@ -261,7 +307,6 @@ def test_a_problem_with_overlap_has_no_times_that_others_wait_for() -> None:
     made = content()
     made["problem"]["overlap_numerator"] = 1
     proof = made["bound"]["proof"]
-    proof["forward_ns"] = proof["back_ns"] = [0, 0, 0]
     problem = read_problem(Part(made["problem"], "problem"))
     with pytest.raises(Refused, match="a message that nobody waits for"):
         check_bound(problem, Part(made["bound"], "bound"))

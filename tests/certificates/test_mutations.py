@@ -33,9 +33,8 @@ GIVEN = {
     "bound.every_stage_ns": "more on a path that is not the longest",
     "bound.operator": "another operator with the same bound",
     "bound.proof.every_ns": "more on a device that is busy longer anyway",
-    "bound.proof.forward_ns": "a wait of a device that is not short of time",
-    "bound.proof.back_ns": "the same",
     "bound.proof.cases": "a cost that is not the least, or a buffer of what fits nowhere",
+    "bound.proof.splits": "another division of the sizes that proves it too",
     "bound.several.proof": "other prices that prove it too, or a cost that is not the least",
 }
 """What may be changed under a new seal, as another premise from which the same claims follow; and why."""

@@ -1,0 +1,200 @@
+"""Which operators a group of devices has time for, where memory limits how many micro-batches are live at once.
+
+A micro-batch is live from its forward to its backward, and between them it goes to all operators behind and comes
+back. Where only few are live at once, the others wait for them: a mini-batch takes several rounds.
+Docs: cost-model.md, section 11, lemma 12.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from pipebench.algorithms.jit import kernel
+from pipebench.bounds.partition import Flow, Table, cross
+from pipebench.costs.quantise import IntArray
+
+MOST_STEPS = 20_000
+"""Rows of operators that are tried for one set; a set that needs more counts as held."""
+
+
+class Rounds(NamedTuple):
+    """What rows and operators say of micro-batches that are live, beside their `Table`.
+
+    state_bytes, saved_bytes, full, size: of each row, see `group_tables.COLUMNS`; size of its micro-batches.
+    runs: of each row on the first replica; in a pattern of all replicas.
+    stay_ns: of each row from the start of its forward to the end of its input gradient, at least.
+    apart_ns: of each row, what two forwards or two input gradients are apart at least.
+    start_ns, end_ns: of each operator, before its first forward and behind its last input gradient.
+    behind: of each two operators whether the second is behind the first.
+    turns: replicas that take micro-batches in turn. pattern: 1 where a mini-batch has neither beginning nor end.
+    """
+
+    state_bytes: IntArray
+    saved_bytes: IntArray
+    full: IntArray
+    size: IntArray
+    runs: IntArray
+    stay_ns: IntArray
+    apart_ns: IntArray
+    start_ns: IntArray
+    end_ns: IntArray
+    behind: IntArray
+    turns: int
+    pattern: int
+
+
+@kernel
+def sets_in_rounds(
+    flow: Flow, table: Table, rounds: Rounds, known: IntArray, time_ns: int, room_ns: int, memory_bytes: int
+) -> IntArray:
+    """Of each set of operators whether the group may hold it: 1 or 0; see `partition.sets_held`.
+
+    One row of each operator has to meet everything together: both kinds of time, memory, and rounds.
+    """
+    operators, sets = len(table.first) - 1, len(known)
+    rows, kinds = table.time_ns.shape
+    found = np.zeros(sets, np.int64)
+    extra = np.zeros(rows, np.int64)
+    chosen, row = np.zeros(operators + 1, np.int64), np.zeros(operators + 1, np.int64)
+    spent = np.zeros((operators + 1, kinds + 1), np.int64)
+    least = np.zeros((operators + 1, kinds + 1), np.int64)
+    limits = np.zeros(kinds + 1, np.int64)
+    for one in range(1, sets):
+        if known[one] >= 0:
+            found[one] = known[one]
+            continue
+        count, fits = 0, True
+        for operator in range(operators):
+            if one >> operator & 1:
+                chosen[count] = operator
+                count += 1
+                fits = fits and cross(flow, table, one, operator, extra, time_ns)
+        limits[kinds] = memory_bytes
+        for kind in range(kinds):
+            limits[kind] = room_ns - flow.waits_ns[kind, one]
+        if fits and _least_left(table, chosen, count, extra, least):
+            found[one] = _some(
+                table, rounds, (chosen, row), count, extra, (spent, least, limits), time_ns, room_ns
+            )
+    return found
+
+
+@kernel
+def _cost(table: Table, extra: IntArray, row: int, column: int) -> int:
+    """Of a row its time of a kind, or in the last column its bytes."""
+    kinds = table.time_ns.shape[1]
+    return int(table.time_ns[row, column] if column < kinds else table.held_bytes[row] + extra[row])
+
+
+@kernel
+def _least_left(table: Table, chosen: IntArray, count: int, extra: IntArray, least: IntArray) -> bool:
+    """`least` gets, from each operator of a set on, the least sums; whether each operator has a row."""
+    least[count] = 0
+    for place in range(count - 1, -1, -1):
+        some = False
+        for row in range(table.first[chosen[place]], table.first[chosen[place] + 1]):
+            if extra[row] < 0:
+                continue
+            for column in range(least.shape[1]):
+                cost = least[place + 1, column] + _cost(table, extra, row, column)
+                least[place, column] = min(least[place, column], cost) if some else cost
+            some = True
+        if not some:
+            return False
+    return True
+
+
+@kernel
+def _some(
+    table: Table,
+    rounds: Rounds,
+    places: tuple[IntArray, IntArray],
+    count: int,
+    extra: IntArray,
+    sums: tuple[IntArray, IntArray, IntArray],
+    time_ns: int,
+    room_ns: int,
+) -> int:
+    """1 where some rows of the operators meet everything, or where too many would have to be tried."""
+    chosen, at = places
+    spent, least, limits = sums
+    place, steps = 0, 0
+    at[0] = table.first[chosen[0]] - 1
+    spent[0] = 0
+    while place >= 0:
+        if place == count:
+            if in_rounds(rounds, chosen, at, count, time_ns, room_ns, limits[-1]):
+                return 1
+            place -= 1
+            continue
+        at[place] += 1
+        row = at[place]
+        if row == table.first[chosen[place] + 1]:
+            place -= 1
+            continue
+        steps += 1
+        if steps > MOST_STEPS:
+            return 1
+        fits = extra[row] >= 0
+        for column in range(len(limits)):
+            if fits:
+                spent[place + 1, column] = spent[place, column] + _cost(table, extra, row, column)
+                fits = spent[place + 1, column] + least[place + 1, column] <= limits[column]
+        if fits:
+            place += 1
+            if place < count:
+                at[place] = table.first[chosen[place]] - 1
+    return 0
+
+
+@kernel
+def in_rounds(
+    rounds: Rounds, chosen: IntArray, row: IntArray, count: int, time_ns: int, room_ns: int, memory_bytes: int
+) -> bool:
+    """Whether each operator of a set has time for all its micro-batches, of which memory lets so many be live."""
+    free = memory_bytes
+    for place in range(count):
+        free -= rounds.state_bytes[row[place]]
+    for place in range(count):
+        one = row[place]
+        if rounds.full[one] == 0 or rounds.saved_bytes[one] == 0 or rounds.stay_ns[one] == 0:
+            continue
+        if rounds.pattern:
+            at_once = -(-rounds.runs[one] * rounds.stay_ns[one] // (rounds.turns * max(time_ns, 1)))
+            if _bytes_of(rounds, chosen, row, count, place, at_once) > free:
+                return False
+            continue
+        runs = rounds.runs[one]
+        low, high = 0, runs
+        while low < high:
+            middle = (low + high + 1) // 2
+            if _bytes_of(rounds, chosen, row, count, place, middle) <= free:
+                low = middle
+            else:
+                high = middle - 1
+        if low == 0:
+            return False
+        full = -(-runs // low)
+        others = runs - 1 - (full - 1) * low
+        stay = rounds.stay_ns[one]
+        needed = min(full * stay + others * rounds.apart_ns[one], (full + 1) * stay)
+        operator = chosen[place]
+        if needed > room_ns - rounds.start_ns[operator] - rounds.end_ns[operator]:
+            return False
+    return True
+
+
+@kernel
+def _bytes_of(rounds: Rounds, chosen: IntArray, row: IntArray, count: int, place: int, live: int) -> int:
+    """What so many live micro-batches of an operator need, with what operators before it in the set hold."""
+    one = row[place]
+    total = live * rounds.saved_bytes[one]
+    for other in range(count):
+        held = row[other]
+        if not rounds.behind[chosen[other], chosen[place]]:
+            continue
+        if rounds.turns > 1 and rounds.size[held] != rounds.size[one]:
+            continue
+        times = -(-live * rounds.size[one] // rounds.size[held]) if rounds.full[held] else min(live, 1)
+        total += times * rounds.saved_bytes[held]
+    return int(total)
