@@ -152,7 +152,7 @@ def refuse_unsupported(run: Run) -> None:
     if run.twofold:
         raise NotExpressed("the row states two configurations", f"in {' and '.join(run.twofold)}")
     if (run.ep or 1) > 1 and experts_of(run) == 1:
-        raise NotExpressed("expert parallelism", f"ep is {run.ep}")
+        raise NotExpressed("experts that the suite does not know", f"model is {run.model}, ep is {run.ep}")
     if re.search(r"\(tokendrop", run.model.lower()):
         raise NotExpressed("tokens that experts drop", f"model is {run.model}")
     if re.search(r"\((?:sft|lora)", run.model.lower()):

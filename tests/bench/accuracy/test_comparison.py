@@ -95,7 +95,10 @@ def test_what_is_not_expressed_is_counted_and_nothing_is_dropped() -> None:
     runs = [run(), run(id="a", ep="8"), run(id="b", ep="2"), run(id="c", cp="2")]
     made = held_against(HOST, runs)
     assert [row.id for row in made.rows] == ["small", "a", "b", "c"]
-    assert made.reasons == {"expert parallelism": 2, "the product of the degrees is not the number of GPUs": 1}
+    assert made.reasons == {
+        "experts that the suite does not know": 2,
+        "the product of the degrees is not the number of GPUs": 1,
+    }
     assert made.errors is not None
     assert made.errors.count == 1
 

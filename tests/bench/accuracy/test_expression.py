@@ -273,11 +273,11 @@ def test_a_partition_is_taken_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"ep": "8"}, "expert parallelism"),
+        ({"ep": "8"}, "experts that the suite does not know"),
         (QWEN | {"ep": "16"}, "ranks of a stage that cannot share out the experts"),
         (QWEN | {"model": "Qwen3_30B_a3B (tokendrop)"}, "tokens that experts drop"),
-        (QWEN | {"model": "Nemotron_3_Nano"}, "expert parallelism"),
-        (QWEN | {"model": "DeepSeekV4 Flash"}, "expert parallelism"),
+        (QWEN | {"model": "Nemotron_3_Nano"}, "experts that the suite does not know"),
+        (QWEN | {"model": "DeepSeekV4 Flash"}, "experts that the suite does not know"),
         (
             QWEN | {"tp": "2", "recompute": "none + no sequence parallel"},
             "experts under tensor parallelism without sequence parallelism",
