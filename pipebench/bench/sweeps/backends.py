@@ -29,8 +29,9 @@ def on_loky(payloads: Sequence[bytes], jobs: int) -> Iterator[tuple[int, bytes]]
 
     if not payloads:
         return
-    for tracker in (of_loky, resource_tracker):  # where one is started below, it lets Ctrl-C through again
-        tracker.ensure_running()
+    with _safe_path():  # a tracker is a process that imports joblib
+        for tracker in (of_loky, resource_tracker):  # where one is started below, it lets Ctrl-C through again
+            tracker.ensure_running()
     finished = False
     executor: Any = None
     workers = min(jobs, len(payloads), MOST_WORKERS)

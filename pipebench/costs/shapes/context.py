@@ -9,6 +9,7 @@ sees as many devices as there are such groups, with what one rank computes, keep
 from msgspec.structs import replace
 
 from pipebench.costs.shapes.transformer import LANGUAGE_KINDS, LAYER, LAYERS, layer_shape
+from pipebench.defaults import LANGUAGE_MODEL
 from pipebench.domain.cluster import Cluster, LinkLevel, Ranks, as_one
 from pipebench.domain.errors import InvalidValue
 from pipebench.domain.graph import OperatorGraph
@@ -35,7 +36,7 @@ def refuse_context_ranks(graph: OperatorGraph, ranks: int, cluster: Cluster, pin
     if not lengths or any(operator.kind not in LANGUAGE_KINDS for operator in graph.operators):
         raise InvalidValue(
             f"--cp {ranks}: {name} is no language model whose layers are one operator each",
-            "leave --cp out, or name such a model with --model llm or --config",
+            f"leave --cp out, or name such a model with --models {LANGUAGE_MODEL} or --config",
         )
     if partial := _partial(graph):
         raise InvalidValue(f"--cp {ranks}: {name}: {partial}", "leave --cp out")
