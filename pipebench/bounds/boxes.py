@@ -131,7 +131,10 @@ class _GroupArrays:
 
 
 class CaseTables:
-    """The groups of a case, and the boxes of sizes that its plans have."""
+    """The groups of a case, and the boxes of sizes that its plans have.
+
+    looked_at: rows times sets of operators that were looked at so far, in all boxes.
+    """
 
     def __init__(self, graph: Graph, case: Case) -> None:
         self.graph, self.case = graph, case
@@ -140,6 +143,8 @@ class CaseTables:
         self.devices = graph.tables.devices // case.copies
         self.groups = [_GroupArrays(group, list(graph.crossing), case, samples) for group in case.groups]
         count = len(graph.order)
+        self.looked_at = 0
+        self.each_look = sum(len(group.rows) for group in self.groups) << count
         self.whole = Box((self.sizes[0],) * count, (self.sizes[-1],) * count)
 
 
@@ -160,6 +165,7 @@ class BoxTables:
         if any(not rows.any() for rows in self._of_operators):
             return False
         case, memory = self.case, self.case.graph.tables.free_bytes
+        case.looked_at += case.each_look
         needed = np.full(self._holds.shape[1], TOO_MANY, np.int64)
         for at, group in enumerate(case.groups):
             holds, lacks = self._holds[at], self._lacks[at]

@@ -7,6 +7,7 @@ groups takes the devices that there are, no plan takes so little time.
 Docs: cost-model.md, section 11, "Groups".
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import count
@@ -32,6 +33,8 @@ MOST_SETS = 400_000
 """Sets of operators on all groups of all cases that are looked at."""
 MOST_BOXES = 64
 """Into which the sizes of micro-batches of one case are divided."""
+MOST_LOOKED_AT = 60_000_000
+"""Rows times sets of operators, of all boxes, in some five seconds: then no size is divided any more."""
 FINE = 10
 """Boxes are compared by times that are known to one part in 2^FINE."""
 Splits = tuple[Any, ...]
@@ -143,10 +146,13 @@ class Division:
         most = MOST_RISE * max(time_ns, 1)
         found = most + 1
         for tree in sorted(self._trees, key=lambda tree: not tree.root.possible(time_ns)):
-            found = tree.raised(time_ns, found)
+            found = tree.raised(time_ns, found, self._looked_at)
             if found <= time_ns:
                 return time_ns
         return time_ns if found > most else found
+
+    def _looked_at(self) -> int:
+        return sum(tree.case.looked_at for tree in self._trees)
 
     def possible(self, time_ns: int) -> bool:
         """Whether some case is not ruled out without its sizes being divided."""
@@ -202,10 +208,10 @@ class _Tree:
         self.case, self._every_ns = case, every_ns
         self.root = _Node(BoxTables(case, case.whole), every_ns)
 
-    def raised(self, time_ns: int, most_ns: int) -> int:
+    def raised(self, time_ns: int, most_ns: int, looked_at: Callable[[], int]) -> int:
         """The largest time that is found to be needed, at least `time_ns`; not above `most_ns`.
 
-        The box that needs the least time is divided, as long as one can be.
+        The box that needs the least time is divided, as long as one can be. looked_at(): in all cases so far.
         """
         self.root = _Node(self.root.tables, self._every_ns, time_ns - 1)
         fine_ns, order, boxes = max(1, time_ns >> FINE), count(), 1
@@ -214,7 +220,7 @@ class _Tree:
         open_boxes = [(self.root.below_ns, next(order), self.root, fine_ns)]
         while open_boxes:
             _, _, node, fine = heappop(open_boxes)
-            split = self._split(node) if boxes < MOST_BOXES else None
+            split = self._split(node) if boxes < MOST_BOXES and looked_at() < MOST_LOOKED_AT else None
             if split is None:
                 if fine == 1:
                     return node.below_ns + 1

@@ -388,7 +388,7 @@ def test_a_pattern_has_as_many_live_as_come_while_one_stays() -> None:
     for memory, expected in ((5, 120), (9, 120), (10, 60)):
         tables = GroupTables(replace(problem, cluster=cluster(2, memory=memory)))
         division = Division(tables, 1, 0)
-        found = [tree.raised(1, 999) for tree in division._trees if tree.case.case.pattern]
+        found = [tree.raised(1, 999, division._looked_at) for tree in division._trees if tree.case.case.pattern]
         assert min(found) == expected
 
 
@@ -442,7 +442,7 @@ def divided(problem: Problem, time_ns: int) -> list[Kind]:
     return [
         Kind(case.copies, case.alone, case.pattern, case.micro_batch)
         for case, tree in zip(division.cases, division._trees, strict=True)
-        if tree.raised(time_ns, time_ns + 1) == time_ns
+        if tree.raised(time_ns, time_ns + 1, division._looked_at) == time_ns
     ]
 
 

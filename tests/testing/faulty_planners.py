@@ -221,7 +221,8 @@ def state_left(problem, context):
     return honest(problem, context)
 
 def state_thread(problem, context):
-    threading.Thread(target=time.sleep, args=(60,), name="more", daemon=True).start()
+    if all(thread.name != "more" for thread in threading.enumerate()):
+        threading.Thread(target=time.sleep, args=(60,), name="more", daemon=True).start()
     return honest(problem, context)
 
 NUMBERS = {}

@@ -13,7 +13,7 @@ from tests.bench.accuracy.tables import run
     [
         ({"tp": "4"}, "4 x 2 x 2 = 16, gpus is 8"),
         ({"tp": "3", "dp": ""}, "3 x 2 = 6, gpus is 8"),
-        ({"ep": "8"}, "ep is 8"),
+        ({"ep": "8"}, "model is gpt, ep is 8"),
         ({"gbs": "33"}, "gbs is 33, dp is 2, mbs is 4"),
         ({"gbs": "33", "mbs": ""}, "gbs is 33, dp is 2"),
         ({"schedule": "hanayo"}, "valid: 1f1b, gpipe, interleaved-1f1b, zb-1p, zb-2p, zb-h1, zb-v"),
