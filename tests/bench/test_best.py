@@ -39,6 +39,7 @@ def workload(pins: Pins, memory_bytes: int | None = None) -> Workload:
     return Workload("tiny", replace(made, cluster=cluster, regime=regime))
 
 
+@pytest.mark.nightly
 def test_the_search_goes_on_from_the_fastest_and_all_say_why_they_lost() -> None:
     told: list[str] = []
     solved: list[str] = []

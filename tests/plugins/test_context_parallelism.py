@@ -55,7 +55,9 @@ def test_plans_are_valid_and_not_below_the_bounds(planner: str, sharding: Optimi
         assert result.lower_bound_s <= seconds
 
 
-@pytest.mark.parametrize("planner", ["data-parallel", "layout", "local-search"])
+@pytest.mark.parametrize(
+    "planner", ["data-parallel", "layout", pytest.param("local-search", marks=pytest.mark.nightly)]
+)
 def test_ranks_share_out_experts_besides(planner: str) -> None:
     """Eight ranks share out experts, and two each sequence: four devices of two, or eight, are a stage."""
     routed = LONG | {"architecture": "mixtral", "experts": 8, "active": 2}
