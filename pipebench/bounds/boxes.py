@@ -173,7 +173,7 @@ class BoxTables:
             table = group.table._replace(held_bytes=self._held_bytes[at])
             held = sets_held(self._flow, table, known, time_ns, room_ns, memory)
             known = np.where((held == 1) & (known < 0), -1, held)
-            held = sets_in_rounds(self._flow, table, self._rounds(at), known, time_ns, room_ns, memory)
+            held = sets_in_rounds(self._flow, table, self._rounds[at], known, time_ns, room_ns, memory)
             holds[held == 1] = np.minimum(holds[held == 1], time_ns)
             lacks[held == 0] = np.maximum(lacks[held == 0], time_ns)
             needed[held == 1] = np.minimum(needed[held == 1], group.devices)
@@ -285,8 +285,11 @@ class BoxTables:
     def _stays_ns(self) -> dict[int, IntArray]:
         return {size: self._between_ns(size) for size in self.case.sizes}
 
-    def _rounds(self, at: int) -> Rounds:
-        group = self.case.groups[at]
+    @cached_property
+    def _rounds(self) -> list[Rounds]:
+        return [self._rounds_of(group) for group in self.case.groups]
+
+    def _rounds_of(self, group: _GroupArrays) -> Rounds:
         rows, pattern = group.rows, self.case.case.pattern
         between = np.zeros(len(rows), np.int64)
         for size, ns in self._stays_ns.items():

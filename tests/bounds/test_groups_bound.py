@@ -30,6 +30,7 @@ from tests.bounds.test_shared_bounds import with_memory, with_overhead
 from tests.builders import chain_problem, cluster, dag_problem
 from tests.nightly import examples
 from tests.plugins.running import services
+from tests.plugins.search.tight import tight
 
 ONE = Pins(data_parallel=1)
 
@@ -577,6 +578,19 @@ def test_both_ends_of_a_fork_save_at_their_own_instants() -> None:
         Stage(operators=("op2",), devices=(1,), micro_batch=1),
     )
     assert time_bound(problem).ns <= fastest(problem, [Plan(stages=stages, placement="listed")]) == 16
+
+
+def test_sizes_are_divided_only_as_long_as_it_does_not_take_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Undivided, the bound is lower, and still one."""
+    problem = tight(0, "sync", operators=4, devices=2)
+    divided = groups_proof(problem, 0, 10_000_000)
+    monkeypatch.setattr(groups, "MOST_LOOKED_AT", 0)
+    whole = groups_proof(problem, 0, 10_000_000)
+    assert divided is not None
+    assert whole is not None
+    assert any(divided.splits)
+    assert not any(whole.splits)
+    assert 10_000_000 < whole.claimed_ns < divided.claimed_ns
 
 
 def test_problems_with_many_operators_have_no_groups() -> None:
