@@ -5,7 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from pipebench.bounds.groups import groups_proof
+from pipebench.bounds.by_group.groups import groups_proof
 from pipebench.bounds.links import links_proof
 from pipebench.bounds.operators import (
     Cut,
@@ -54,7 +54,8 @@ def time_bound(problem: Problem, split: bool = False) -> TimeBound:
 
     `work`, `operator` and, in sync, `path` take memory as unlimited; `reduce`, in sync `fill`, and `memory` count
     more and more of what operators share (`pipebench.bounds.shared`), and are left out where no plan fits. `links`
-    (`pipebench.bounds.links`) and `groups` (`pipebench.bounds.groups`) are there where they are above all others.
+    (`pipebench.bounds.links`) and `groups` (`pipebench.bounds.by_group.groups`) are there where they are above all
+    others.
     Over plans that run every operator on one device of a replica, or by an alternative; split: over plans that
     cut its dims among the devices as well (see `pipebench.bounds.operators`): then the first three alone.
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pipebench.bounds import TimeBound
-from pipebench.bounds.groups import GroupsProof, groups_proof
+from pipebench.bounds.by_group.groups import GroupsProof, groups_proof
 from pipebench.bounds.links import LinksProof, links_proof
 from pipebench.bounds.operators import (
     Cut,

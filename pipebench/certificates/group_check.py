@@ -1,7 +1,7 @@
 """Whether operators can be divided among groups of devices in a time (cost model, section 11, "Groups").
 
 Imports the standard library and the certificate's own form and premises only. A proof has tables of what each
-operator takes in a stage on a group of devices (`pipebench.bounds.group_tables`), and divides the sizes that
+operator takes in a stage on a group of devices (`bounds.by_group.group_tables`), and divides the sizes that
 micro-batches may have into boxes. In one ns less than is claimed, in none of them, no division of all operators
 into sets, each on a group that has time and memory for it, takes as few devices as there are.
 """

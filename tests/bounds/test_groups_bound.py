@@ -9,12 +9,22 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from pipebench.bounds import groups, time_bound
-from pipebench.bounds.boxes import Box, BoxTables, CaseTables, Graph
-from pipebench.bounds.group_tables import CUT, FULL, MADE_BYTES, READ_BYTES, SAVED, WHOLE, GroupTables, Kind
-from pipebench.bounds.groups import MOST_OPERATORS, Division, groups_proof, several_pipelines
+from pipebench.bounds import time_bound
+from pipebench.bounds.by_group import groups
+from pipebench.bounds.by_group.boxes import Box, BoxTables, CaseTables, Graph
+from pipebench.bounds.by_group.group_tables import (
+    CUT,
+    FULL,
+    MADE_BYTES,
+    READ_BYTES,
+    SAVED,
+    WHOLE,
+    GroupTables,
+    Kind,
+)
+from pipebench.bounds.by_group.groups import MOST_OPERATORS, Division, groups_proof, several_pipelines
+from pipebench.bounds.by_group.partition import MOST_PAIRS, TOO_MANY, Flow, Table, fewest_devices, sets_held
 from pipebench.bounds.operators import every_stage_ns
-from pipebench.bounds.partition import MOST_PAIRS, TOO_MANY, Flow, Table, fewest_devices, sets_held
 from pipebench.check import check_schedule
 from pipebench.costs.quantise import IntArray
 from pipebench.domain.errors import PipebenchError

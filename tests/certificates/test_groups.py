@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from pipebench.bounds.groups import GroupsProof, groups_proof
+from pipebench.bounds.by_group.groups import GroupsProof, groups_proof
 from pipebench.certificates.bound_kinds import check_bound
 from pipebench.certificates.check import check
 from pipebench.certificates.document import Part, Refused, written

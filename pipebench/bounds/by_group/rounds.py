@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipebench.algorithms.jit import kernel
-from pipebench.bounds.partition import Flow, Table, cross
+from pipebench.bounds.by_group.partition import Flow, Table, cross
 from pipebench.costs.quantise import IntArray
 
 MOST_STEPS = 20_000

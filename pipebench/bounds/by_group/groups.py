@@ -15,8 +15,8 @@ from typing import Any
 
 import msgspec
 
-from pipebench.bounds.boxes import BoxTables, CaseTables, Graph
-from pipebench.bounds.group_tables import Case, GroupTables, groups_of
+from pipebench.bounds.by_group.boxes import BoxTables, CaseTables, Graph
+from pipebench.bounds.by_group.group_tables import Case, GroupTables, groups_of
 from pipebench.bounds.operators import devices_of_a_plan, divisors
 from pipebench.bounds.proof import TimeProof, replicated_proof
 from pipebench.bounds.search import MOST_RISE
@@ -48,7 +48,7 @@ class GroupsProof:
     devices: that a plan uses, at most. memory_bytes: of one of them.
     every_ns: what each runs once a mini-batch whatever it holds.
     operators: those that count, by their positions in the graph. last: one of them that nothing reads from.
-    cases: all of them (`pipebench.bounds.group_tables`). splits: of each case.
+    cases: all of them (`pipebench.bounds.by_group.group_tables`). splits: of each case.
     several: that plans of several pipelines on the same devices take no less; None where there are none.
     """
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipebench.bounds.group_tables import (
+from pipebench.bounds.by_group.group_tables import (
     BACK,
     CROSSING,
     CUT,
@@ -28,10 +28,10 @@ from pipebench.bounds.group_tables import (
     Group,
     GroupTables,
 )
+from pipebench.bounds.by_group.partition import TOO_MANY, Flow, Table, fewest_devices, sets_held
+from pipebench.bounds.by_group.rounds import Rounds, sets_in_rounds
 from pipebench.bounds.memory import ancestors
 from pipebench.bounds.operators import divisors
-from pipebench.bounds.partition import TOO_MANY, Flow, Table, fewest_devices, sets_held
-from pipebench.bounds.rounds import Rounds, sets_in_rounds
 from pipebench.costs.quantise import IntArray
 
 NEVER = int(np.iinfo(np.int64).max)

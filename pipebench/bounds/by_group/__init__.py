@@ -1,0 +1,1 @@
+"""A bound from groups of devices: each holds operators as wholes, within time and memory."""
