@@ -306,30 +306,33 @@ class _Box:
         spent: list[int],
     ) -> bool:
         if len(taken) == len(chosen):
-            return self._in_rounds(chosen, taken)
+            return True
         left = least[len(taken) + 1]
         for row, cost in costs[len(taken)]:
             self._steps += 1
             if self._steps > MOST_STEPS:
                 return True
             more = [one + other for one, other in zip(spent, cost, strict=True)]
-            if all(one + low <= limit for one, low, limit in zip(more, left, limits, strict=True)) and self._some(
-                chosen, costs, least, limits, [*taken, row], more
-            ):
+            if any(one + low > limit for one, low, limit in zip(more, left, limits, strict=True)):
+                continue
+            further = [*taken, row]
+            if self._in_rounds(chosen, further) and self._some(chosen, costs, least, limits, further, more):
                 return True
         return False
 
     def _in_rounds(self, chosen: list[int], rows: list[Row]) -> bool:
-        """Whether each operator has time for all its micro-batches, of which memory lets so many be live."""
+        """Whether each operator that has a row already has time for all its micro-batches, of which memory lets so
+        many be live: with further operators there is less.
+        """
         counted = self._counted
         free = counted.memory - sum(row.at[STATE] for row in rows)
-        for operator, row in zip(chosen, rows, strict=True):
+        for operator, row in zip(chosen, rows, strict=False):
             stay = row.at[FORWARD] + row.at[BACK] + self._passes(row.size)[operator]
             if not (row.at[FULL] and row.at[SAVED] and stay):
                 continue
             before = [
                 other
-                for at, other in zip(chosen, rows, strict=True)
+                for at, other in zip(chosen, rows, strict=False)
                 if at in counted.before[operator] and (row.turns == 1 or other.size == row.size)
             ]
             if self._pattern:

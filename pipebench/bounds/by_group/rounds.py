@@ -123,10 +123,7 @@ def _some(
     spent[0] = 0
     while place >= 0:
         if place == count:
-            if in_rounds(rounds, chosen, at, count, time_ns, room_ns, limits[-1]):
-                return 1
-            place -= 1
-            continue
+            return 1
         at[place] += 1
         row = at[place]
         if row == table.first[chosen[place] + 1]:
@@ -140,7 +137,7 @@ def _some(
             if fits:
                 spent[place + 1, column] = spent[place, column] + _cost(table, extra, row, column)
                 fits = spent[place + 1, column] + least[place + 1, column] <= limits[column]
-        if fits:
+        if fits and in_rounds(rounds, chosen, at, place + 1, time_ns, room_ns, limits[-1]):
             place += 1
             if place < count:
                 at[place] = table.first[chosen[place]] - 1
@@ -151,7 +148,9 @@ def _some(
 def in_rounds(
     rounds: Rounds, chosen: IntArray, row: IntArray, count: int, time_ns: int, room_ns: int, memory_bytes: int
 ) -> bool:
-    """Whether each operator of a set has time for all its micro-batches, of which memory lets so many be live."""
+    """Whether each of the first operators of a set has time for all its micro-batches, of which memory lets so many be
+    live. With more operators there is less memory, and so less time: what is refused for some is so for all.
+    """
     free = memory_bytes
     for place in range(count):
         free -= rounds.state_bytes[row[place]]
