@@ -41,10 +41,10 @@ def test_recomputing_plans_are_not_below_the_bounds_of_their_world(world: str, m
         [2, 3], [4, 5], cluster(2), weights=[3, 7], activations=[0, 3, 0], saved=[9, 2], mode=mode, mini_batch=2
     )
     with altered(world, 40, 30, 20):
-        model = CostModel(problem)
+        model, time, memory = CostModel(problem), time_bound(problem), memory_bound(problem)
         for plan in plans(problem, recompute=True):
-            assert time_bound(problem).ns <= length_ns(model, plan)
-            assert memory_bound(problem).value <= memory_bytes(model, plan)
+            assert time.ns <= length_ns(model, plan)
+            assert memory.value <= memory_bytes(model, plan)
 
 
 def best(problem: Problem) -> tuple[int, int]:

@@ -36,10 +36,10 @@ def test_recomputation_does_not_go_below_the_bounds(forward: list[int], saved: l
     problem = chain_problem(
         forward, forward, cluster(2), activations=[0, 3, 0], saved=saved, mode="sync", mini_batch=2
     )
-    model = CostModel(problem)
+    model, time, memory = CostModel(problem), time_bound(problem), memory_bound(problem)
     for plan in plans(problem, recompute=True):
-        assert time_bound(problem).ns <= length_ns(model, plan)
-        assert memory_bound(problem).value <= memory_bytes(model, plan)
+        assert time.ns <= length_ns(model, plan)
+        assert memory.value <= memory_bytes(model, plan)
 
 
 def best(problem: Problem) -> tuple[int, int]:

@@ -5,12 +5,12 @@ are divided into boxes: a range for each operator.
 Docs: cost-model.md, section 11, "Groups".
 """
 
-from collections.abc import Iterable
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
+from pipebench.algorithms.jit import kernel
 from pipebench.bounds.by_group.group_tables import (
     BACK,
     CROSSING,
@@ -25,11 +25,10 @@ from pipebench.bounds.by_group.group_tables import (
     STATE,
     WHOLE,
     Case,
-    Group,
     GroupTables,
 )
-from pipebench.bounds.by_group.partition import TOO_MANY, Flow, Table, fewest_devices, sets_held
-from pipebench.bounds.by_group.rounds import Rounds, sets_in_rounds
+from pipebench.bounds.by_group.partition import Flow, Table, fewest_devices
+from pipebench.bounds.by_group.rounds import Rounds, devices_of_sets
 from pipebench.bounds.memory import ancestors
 from pipebench.bounds.operators import divisors
 from pipebench.costs.quantise import IntArray
@@ -64,9 +63,11 @@ class Graph:
         above = [ancestors(graph, operator) for operator in chosen]
         self.behind = np.array([[one in before for before in above] for one in chosen], np.int64)
         self.at_once = tables.before(last)[chosen].astype(bool)
-        self.order = [position[operator] for operator in graph.topological if operator in position]
-        self.ahead = [[position[each] for each in graph.predecessors[one] if each in position] for one in chosen]
-        self.after = [[position[each] for each in graph.successors[one] if each in position] for one in chosen]
+        self.order = np.array([position[one] for one in graph.topological if one in position], np.int64)
+        self._ahead = np.zeros((len(chosen), len(chosen)), np.int64)
+        for at, one in enumerate(chosen):
+            self._ahead[at, [position[each] for each in graph.predecessors[one] if each in position]] = 1
+        self._back, self._behind = self.order[::-1].copy(), self._ahead.T.copy()
         self.makers = np.array([position[graph.producers[tensor]] for tensor in self.crossing.values()], np.int64)
         self.ends = np.array(
             [sum(1 << position[each] for each in _ends(tables, tensor)) for tensor in self.crossing.values()],
@@ -74,21 +75,26 @@ class Graph:
         )
         self.buffered = (self.at_once | (tables.problem.regime.mode == "async")).astype(np.int64)
 
-    def longest(self, each: Iterable[int], behind: bool = False) -> IntArray:
+    def longest(self, each: IntArray, behind: bool = False) -> IntArray:
         """Of each operator the longest sum along a path to it, or from it, itself left out."""
-        lengths, found = list(each), [0] * len(self.order)
-        near = self.after if behind else self.ahead
-        for one in reversed(self.order) if behind else self.order:
-            found[one] = max((lengths[other] + found[other] for other in near[one]), default=0)
-        return np.array(found, np.int64)
+        return self.longest_with(each, 0 * each, behind)
 
     def longest_with(self, each: IntArray, once: IntArray, behind: bool = False) -> IntArray:
         """The same where one operator of a path counts `once` instead, with all that is further away."""
-        lengths, far, found = each.tolist(), once.tolist(), [0] * len(self.order)
-        near = self.after if behind else self.ahead
-        for one in reversed(self.order) if behind else self.order:
-            found[one] = max((max(lengths[other] + found[other], far[other]) for other in near[one]), default=0)
-        return np.array(found, np.int64)
+        if behind:
+            return _longest(self._back, self._behind, each, once)
+        return _longest(self.order, self._ahead, each, once)
+
+
+@kernel
+def _longest(order: IntArray, ahead: IntArray, each: IntArray, once: IntArray) -> IntArray:
+    """See `Graph.longest_with`. ahead: of each two operators whether the second one is right before the first."""
+    found = np.zeros(len(order), np.int64)
+    for one in order:
+        for other in range(len(order)):
+            if ahead[one, other]:
+                found[one] = max(found[one], each[other] + found[other], once[other])
+    return found
 
 
 def tensors_that_cross(tables: GroupTables) -> dict[int, int]:
@@ -106,33 +112,12 @@ def _ends(tables: GroupTables, tensor: int) -> set[int]:
     return {tables.graph.producers[tensor], *tables.graph.consumers[tensor]}
 
 
-class _GroupArrays:
-    """The rows of a group. operator, size: of each row."""
-
-    def __init__(self, group: Group, crossing: list[int], case: Case, samples: int) -> None:
-        rows = np.array([row for each in group.rows for row in each], np.int64).reshape(-1, CUT + 1)
-        self.devices, self.turns, self.rows = group.devices, group.turns, rows
-        self.operator = np.repeat(np.arange(len(group.rows)), [len(each) for each in group.rows])
-        self.size = np.array(group.sizes, np.int64)[rows[:, CUT]]
-        runs = samples // np.maximum(self.size, 1)
-        self.runs = runs if case.pattern else -(-runs // group.turns)
-        each = [[sent[tensor] for tensor in crossing] for sent in group.cuts]
-        cuts = np.array(each, np.int64).reshape(len(each), len(crossing), READ_NS + 1)[rows[:, CUT]]
-        self.table = Table(
-            first=np.cumsum([0, *map(len, group.rows)]),
-            time_ns=rows[:, [WHOLE] if case.pattern else [WHOLE, CROSSING]],
-            round_ns=rows[:, FORWARD] + rows[:, BACK] if not case.pattern else 0 * rows[:, FORWARD],
-            held_bytes=rows[:, STATE],
-            made_bytes=cuts[:, :, MADE_BYTES],
-            read_bytes=cuts[:, :, READ_BYTES],
-            made_ns=cuts[:, :, MADE_NS],
-            read_ns=cuts[:, :, READ_NS],
-        )
-
-
 class CaseTables:
     """The groups of a case, and the boxes of sizes that its plans have.
 
+    rows: of all groups, one after the other, in each operator by operator; shape (columns, rows).
+    operator, turns, size, runs: of each row; size of its micro-batches, runs on the first replica, in a pattern on
+    all. devices: of each group.
     looked_at: rows times sets of operators that were looked at so far, in all boxes.
     """
 
@@ -140,12 +125,40 @@ class CaseTables:
         self.graph, self.case = graph, case
         samples = graph.tables.problem.mini_batch // case.copies
         self.sizes = [case.micro_batch] if case.pattern else divisors(samples)
-        self.devices = graph.tables.devices // case.copies
-        self.groups = [_GroupArrays(group, list(graph.crossing), case, samples) for group in case.groups]
+        self.most_devices = graph.tables.devices // case.copies
         count = len(graph.order)
-        self.looked_at = 0
-        self.each_look = sum(len(group.rows) for group in self.groups) << count
-        self.whole = Box((self.sizes[0],) * count, (self.sizes[-1],) * count)
+        self.looked_at, self.whole = 0, Box((self.sizes[0],) * count, (self.sizes[-1],) * count)
+        each = [[len(rows) for rows in group.rows] for group in case.groups]
+        of_groups = [sum(rows) for rows in each]
+        self.each_look = sum(of_groups) << count
+        self.devices = np.array([group.devices for group in case.groups], np.int64)
+        self.operator = np.repeat(np.tile(np.arange(count), len(each)), np.ravel(each))
+        self.turns = np.repeat(np.array([group.turns for group in case.groups], np.int64), of_groups)
+        every = [row for group in case.groups for rows in group.rows for row in rows]
+        self.rows = rows = np.array(every, np.int64).reshape(-1, CUT + 1).T.copy()
+        self.size = np.array(
+            [group.sizes[row[CUT]] for group in case.groups for rows in group.rows for row in rows], np.int64
+        )
+        runs = samples // np.maximum(self.size, 1)
+        self.runs = runs if case.pattern else -(-runs // self.turns)
+        crossing = list(graph.crossing)
+        sent = [
+            [group.cuts[row[CUT]][tensor] for tensor in crossing]
+            for group in case.groups
+            for rows in group.rows
+            for row in rows
+        ]
+        cuts = np.array(sent, np.int64).reshape(len(sent), len(crossing), READ_NS + 1).transpose(2, 0, 1).copy()
+        self.table = Table(
+            first=np.cumsum([0, *np.ravel(each)]),
+            time_ns=rows[[WHOLE] if case.pattern else [WHOLE, CROSSING]],
+            round_ns=(0 if case.pattern else 1) * (rows[FORWARD] + rows[BACK]),
+            held_bytes=rows[STATE],
+            made_bytes=cuts[MADE_BYTES],
+            read_bytes=cuts[READ_BYTES],
+            made_ns=cuts[MADE_NS],
+            read_ns=cuts[READ_NS],
+        )
 
 
 class BoxTables:
@@ -157,27 +170,19 @@ class BoxTables:
     def __init__(self, case: CaseTables, box: Box, inside: "BoxTables | None" = None) -> None:
         self.case, self.box = case, box
         sets = 1 << len(case.graph.order)
-        self._holds = np.full((len(case.groups), sets), NEVER)
-        self._lacks: IntArray = np.full((len(case.groups), sets), -1) if inside is None else inside._lacks.copy()
+        self._holds = np.full((len(case.devices), sets), NEVER)
+        self._lacks: IntArray = np.full((len(case.devices), sets), -1) if inside is None else inside._lacks.copy()
 
     def possible(self, time_ns: int, room_ns: int) -> bool:
         """Whether the devices that there are hold all operators. In less time a group never holds more."""
-        if any(not rows.any() for rows in self._of_operators):
+        if not np.bincount(self._every[0], minlength=len(self.box.least)).all():
             return False
         case, memory = self.case, self.case.graph.tables.free_bytes
         case.looked_at += case.each_look
-        needed = np.full(self._holds.shape[1], TOO_MANY, np.int64)
-        for at, group in enumerate(case.groups):
-            holds, lacks = self._holds[at], self._lacks[at]
-            known = np.where(holds <= time_ns, 1, np.where(lacks >= time_ns, 0, -1))
-            table = group.table._replace(held_bytes=self._held_bytes[at])
-            held = sets_held(self._flow, table, known, time_ns, room_ns, memory)
-            known = np.where((held == 1) & (known < 0), -1, held)
-            held = sets_in_rounds(self._flow, table, self._rounds[at], known, time_ns, room_ns, memory)
-            holds[held == 1] = np.minimum(holds[held == 1], time_ns)
-            lacks[held == 0] = np.maximum(lacks[held == 0], time_ns)
-            needed[held == 1] = np.minimum(needed[held == 1], group.devices)
-        return fewest_devices(needed, not case.case.alone) <= case.devices
+        needed = devices_of_sets(
+            self._flow, self._table, self._rounds, case.devices, self._holds, self._lacks, time_ns, room_ns, memory
+        )
+        return fewest_devices(needed, not case.case.alone) <= case.most_devices
 
     @cached_property
     def single_ns(self) -> list[int]:
@@ -189,52 +194,35 @@ class BoxTables:
     def _live(self) -> IntArray:
         """Samples of each operator that are live at the instant, at least; 0 where nothing has to be."""
         graph, least = self.case.graph, np.array(self.box.least)
-        live = [
-            max(
-                least[other]
-                for other in range(len(least))
-                if graph.at_once[other] and (other == one or behind[other])
-            )
-            if graph.at_once[one]
-            else 0
-            for one, behind in enumerate(graph.behind)
-        ]
-        return np.array(live, np.int64)
+        others = (graph.behind | np.eye(len(least), dtype=np.int64)) * graph.at_once
+        live: IntArray = (others * least).max(axis=1) * graph.at_once
+        return live
 
     @cached_property
-    def _held_bytes(self) -> list[IntArray]:
-        """Of each group and row what is held at the instant; more than there is of rows outside of the box."""
-        least, most = np.array(self.box.least), np.array(self.box.most)
-        memory, found = self.case.graph.tables.free_bytes, []
-        for group in self.case.groups:
-            size, live = group.size, self._live[group.operator]
-            samples = np.minimum(live, 1) * (size if self.case.case.pattern else np.maximum(live, size))
-            at_once = _in_turn(samples, size, group.turns)
-            rows = group.rows
-            held = rows[:, STATE] + rows[:, SAVED] * np.where(rows[:, FULL] == 1, at_once, np.minimum(at_once, 1))
-            outside = (size < least[group.operator]) | (size > most[group.operator])
-            found.append(np.where(outside, memory + 1, held))
+    def _held_bytes(self) -> IntArray:
+        """Of each row what is held at the instant; more than there is of rows outside of the box."""
+        case, least, most = self.case, np.array(self.box.least), np.array(self.box.most)
+        graph, size, rows = case.graph, case.size, case.rows
+        live = self._live[case.operator]
+        samples = np.minimum(live, 1) * (size if case.case.pattern else np.maximum(live, size))
+        at_once = _in_turn(samples, size, case.turns)
+        held = rows[STATE] + rows[SAVED] * np.where(rows[FULL] == 1, at_once, np.minimum(at_once, 1))
+        outside = (size < least[case.operator]) | (size > most[case.operator])
+        found: IntArray = np.where(outside, graph.tables.free_bytes + 1, held)
         return found
 
     @cached_property
     def _every(self) -> IntArray:
         """All rows that a device has memory for: operator, size, turns, forward, input gradient."""
-        memory = self.case.graph.tables.free_bytes
-        parts = []
-        for group, held in zip(self.case.groups, self._held_bytes, strict=True):
-            kept = held <= memory
-            turns = np.full(len(held), group.turns)
-            columns = group.operator, group.size, turns, group.rows[:, FORWARD], group.rows[:, BACK]
-            parts.append(np.stack(columns)[:, kept])
-        return np.concatenate(parts, axis=1)
-
-    @cached_property
-    def _of_operators(self) -> list[IntArray]:
-        """Of each operator its rows among all."""
-        return [self._every[0] == operator for operator in range(len(self.case.graph.order))]
+        case = self.case
+        columns = case.operator, case.size, case.turns, case.rows[FORWARD], case.rows[BACK]
+        return np.stack(columns)[:, self._held_bytes <= case.graph.tables.free_bytes]
 
     def _least(self, values: IntArray) -> IntArray:
-        return np.array([values[rows].min() for rows in self._of_operators], np.int64)
+        """Of each operator the least value of its rows among all."""
+        found = np.full(len(self.box.least), NEVER)
+        np.minimum.at(found, self._every[0], values)
+        return found
 
     @cached_property
     def _start_ns(self) -> IntArray:
@@ -282,31 +270,29 @@ class BoxTables:
         return self.case.graph.longest(self._least(self._every[4]))
 
     @cached_property
-    def _stays_ns(self) -> dict[int, IntArray]:
-        return {size: self._between_ns(size) for size in self.case.sizes}
+    def _table(self) -> Table:
+        return self.case.table._replace(held_bytes=self._held_bytes)
 
     @cached_property
-    def _rounds(self) -> list[Rounds]:
-        return [self._rounds_of(group) for group in self.case.groups]
-
-    def _rounds_of(self, group: _GroupArrays) -> Rounds:
-        rows, pattern = group.rows, self.case.case.pattern
-        between = np.zeros(len(rows), np.int64)
-        for size, ns in self._stays_ns.items():
-            between = np.where(group.size == size, ns[group.operator], between)
+    def _rounds(self) -> Rounds:
+        case, rows = self.case, self.case.rows
+        between = np.zeros((len(case.sizes), len(self.box.least)), np.int64)
+        for at, size in enumerate(case.sizes):
+            if min(self.box.least) <= size <= max(self.box.most):
+                between[at] = self._between_ns(size)
         return Rounds(
-            state_bytes=rows[:, STATE],
-            saved_bytes=rows[:, SAVED],
-            full=rows[:, FULL],
-            size=group.size,
-            runs=group.runs,
-            stay_ns=rows[:, FORWARD] + rows[:, BACK] + between,
-            apart_ns=np.maximum(rows[:, FORWARD], rows[:, BACK]),
+            state_bytes=rows[STATE],
+            saved_bytes=rows[SAVED],
+            full=rows[FULL],
+            size=case.size,
+            runs=case.runs,
+            turns=case.turns,
+            stay_ns=rows[FORWARD] + rows[BACK] + between[np.searchsorted(case.sizes, case.size), case.operator],
+            apart_ns=np.maximum(rows[FORWARD], rows[BACK]),
             start_ns=self._start_ns,
             end_ns=self._end_ns,
-            behind=self.case.graph.behind,
-            turns=group.turns,
-            pattern=int(pattern),
+            behind=case.graph.behind,
+            pattern=int(case.case.pattern),
         )
 
 

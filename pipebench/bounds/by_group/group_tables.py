@@ -8,7 +8,7 @@ Docs: cost-model.md, section 11, "Groups".
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -101,6 +101,7 @@ class GroupTables:
         self._model = CostModel(problem)
         self.made = [tensor for tensor, producer in enumerate(self.graph.producers) if producer >= 0]
         self._levels = {slowest(problem.cluster, one, one + 1) for one in range(problem.cluster.size - 1)}
+        self._cases = cache(self._all_cases)
 
     @cached_property
     def lasts(self) -> tuple[int, ...]:
@@ -119,14 +120,23 @@ class GroupTables:
 
     def cases(self, last: int) -> tuple[Case, ...]:
         """Every case. last: whose first forward ends at the instant at which memory is looked at."""
-        kinds = kinds_of(self.problem.mini_batch, self.devices, not self._sync)
-        return tuple(
-            Case(kind.copies, kind.alone, kind.pattern, kind.micro_batch, tuple(self._groups(kind, last)))
-            for kind in kinds
+        before = self.before(last)
+        return self._cases(
+            frozenset(
+                tensor
+                for tensor in self._may_be_relayed
+                if not self._sync or before[list(self.graph.consumers[tensor])].all()
+            )
         )
 
-    def _groups(self, kind: Kind, last: int) -> Iterator[Group]:
-        before = self.before(last)
+    def _all_cases(self, live: frozenset[int]) -> tuple[Case, ...]:
+        """live: tensors of which something is live at that instant where they are relayed."""
+        return tuple(
+            Case(kind.copies, kind.alone, kind.pattern, kind.micro_batch, tuple(self._groups(kind, live)))
+            for kind in kinds_of(self.problem.mini_batch, self.devices, not self._sync)
+        )
+
+    def _groups(self, kind: Kind, live: frozenset[int]) -> Iterator[Group]:
         for devices, turns in kind.on(self.devices):
             found: list[list[FloatArray]] = [[] for _ in self.constants]
             cuts: list[tuple[Sent, ...]] = []
@@ -140,7 +150,7 @@ class GroupTables:
                 at = len(cuts)
                 cuts.append(
                     tuple(
-                        self._relayed(tensor, each, at, before) if tensor in self._may_be_relayed else each[at]
+                        self._relayed(each, at, tensor in live) if tensor in self._may_be_relayed else each[at]
                         for tensor, each in zip(self.made, sent, strict=True)
                     )
                 )
@@ -222,14 +232,13 @@ class GroupTables:
             sent_ns(other, stage.micro_batch) if waits else 0,
         )
 
-    def _relayed(self, tensor: int, by_stage: list[Sent], at: int, before: IntArray) -> Sent:
+    def _relayed(self, by_stage: list[Sent], at: int, live: bool) -> Sent:
         """What a tensor costs that another stage on the group may pass on, in micro-batches of its own.
 
         by_stage: of every manner of a stage; at: of the one that makes or reads the tensor. The stage that passes
         it on out of the group has the buffers; in sync it has something live where all readers are before the last
-        operator.
+        operator (`live`).
         """
-        live = not self._sync or before[list(self.graph.consumers[tensor])].all()
         return (
             min(sent[MADE_BYTES] for sent in by_stage) if live else 0,
             by_stage[at][READ_BYTES],

@@ -13,9 +13,10 @@ MOST_PAIRS = 256
 
 
 class Table(NamedTuple):
-    """A group of devices. Operators and tensors by number; the rows of operator k start at first[k].
+    """Groups of devices. Operators and tensors by number. The rows of operator k of n start at first[k] on the
+    first group, at first[n + k] on the second one.
 
-    time_ns: of each row, for each kind of wait, shape (rows, kinds). round_ns: of each row, what others wait for.
+    time_ns: for each kind of wait, of each row, shape (kinds, rows). round_ns: of each row, what others wait for.
     held_bytes: of each row. made_bytes, read_bytes, made_ns, read_ns: of each row, of each tensor that crosses.
     """
 
@@ -48,41 +49,15 @@ class Flow(NamedTuple):
 
 
 @kernel
-def sets_held(
-    flow: Flow, table: Table, known: IntArray, time_ns: int, room_ns: int, memory_bytes: int
-) -> IntArray:
-    """Of each set of operators whether the group may hold it: 1 or 0.
+def cross(
+    flow: Flow, table: Table, first: IntArray, one: int, operator: int, extra: IntArray, time_ns: int
+) -> bool:
+    """Whether a row of an operator of the set is quick enough; `extra` gets the buffers of those, -1 of others.
 
-    known: of each set 1 or 0 where that is known, else -1. time_ns: no sample may be longer under way.
-    room_ns: of a device for what it runs.
+    first: of the rows of each operator on the group. time_ns: no sample may be longer under way.
     """
-    operators, sets = len(table.first) - 1, len(known)
-    rows, kinds = table.time_ns.shape
-    found = np.zeros(sets, np.int64)
-    extra = np.zeros(rows, np.int64)
-    pairs = np.zeros((2, MOST_PAIRS + 1), np.int64)
-    made = np.zeros((2, (MOST_PAIRS + 1) * max(1, rows)), np.int64)
-    for one in range(1, sets):
-        if known[one] >= 0:
-            found[one] = known[one]
-            continue
-        fits = True
-        for operator in range(operators):
-            if fits and one >> operator & 1:
-                fits = cross(flow, table, one, operator, extra, time_ns)
-        for kind in range(kinds):
-            if fits:
-                room = room_ns - flow.waits_ns[kind, one]
-                fits = _fits(table, one, kind, extra, room, memory_bytes, pairs, made)
-        found[one] = 1 if fits else 0
-    return found
-
-
-@kernel
-def cross(flow: Flow, table: Table, one: int, operator: int, extra: IntArray, time_ns: int) -> bool:
-    """Whether a row of an operator of the set is quick enough; `extra` gets the buffers of those, -1 of others."""
     some = False
-    for row in range(table.first[operator], table.first[operator + 1]):
+    for row in range(first[operator], first[operator + 1]):
         longest = flow.above_ns[operator] + table.round_ns[row] + flow.below_ns[operator]
         held = 0
         for tensor in range(len(flow.makers)):
@@ -91,7 +66,7 @@ def cross(flow: Flow, table: Table, one: int, operator: int, extra: IntArray, ti
             if not ends >> operator & 1 or inside == ends:
                 continue
             if maker == operator:
-                for reader in range(len(table.first) - 1):
+                for reader in range(len(flow.here_ns)):
                     if (ends & ~one) >> reader & 1:
                         after = flow.here_ns[reader] + flow.below_ns[reader]
                         around = flow.above_ns[operator] + table.round_ns[row] + table.made_ns[row, tensor] + after
@@ -117,8 +92,9 @@ def _is_first(flow: Flow, readers: int, operator: int) -> bool:
 
 
 @kernel
-def _fits(
+def fits(
     table: Table,
+    first: IntArray,
     one: int,
     kind: int,
     extra: IntArray,
@@ -135,15 +111,15 @@ def _fits(
         return False
     count = 1
     pairs[0, 0], pairs[1, 0] = 0, 0
-    for operator in range(len(table.first) - 1):
+    for operator in range(len(first) - 1):
         if not one >> operator & 1:
             continue
         more = 0
-        for row in range(table.first[operator], table.first[operator + 1]):
+        for row in range(first[operator], first[operator + 1]):
             if extra[row] < 0:
                 continue
             for at in range(count):
-                time = pairs[0, at] + table.time_ns[row, kind]
+                time = pairs[0, at] + table.time_ns[kind, row]
                 memory = pairs[1, at] + table.held_bytes[row] + extra[row]
                 if time <= room_ns and memory <= memory_bytes:
                     made[0, more], made[1, more] = time, memory

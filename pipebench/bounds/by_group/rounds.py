@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipebench.algorithms.jit import kernel
-from pipebench.bounds.by_group.partition import Flow, Table, cross
+from pipebench.bounds.by_group.partition import MOST_PAIRS, TOO_MANY, Flow, Table, cross, fits
 from pipebench.costs.quantise import IntArray
 
 MOST_STEPS = 20_000
@@ -22,11 +22,12 @@ class Rounds(NamedTuple):
 
     state_bytes, saved_bytes, full, size: of each row, see `group_tables.COLUMNS`; size of its micro-batches.
     runs: of each row on the first replica; in a pattern of all replicas.
+    turns: of each row, replicas that take micro-batches in turn.
     stay_ns: of each row from the start of its forward to the end of its input gradient, at least.
     apart_ns: of each row, what two forwards or two input gradients are apart at least.
     start_ns, end_ns: of each operator, before its first forward and behind its last input gradient.
     behind: of each two operators whether the second is behind the first.
-    turns: replicas that take micro-batches in turn. pattern: 1 where a mini-batch has neither beginning nor end.
+    pattern: 1 where a mini-batch has neither beginning nor end.
     """
 
     state_bytes: IntArray
@@ -34,104 +35,150 @@ class Rounds(NamedTuple):
     full: IntArray
     size: IntArray
     runs: IntArray
+    turns: IntArray
     stay_ns: IntArray
     apart_ns: IntArray
     start_ns: IntArray
     end_ns: IntArray
     behind: IntArray
-    turns: int
     pattern: int
 
 
 @kernel
-def sets_in_rounds(
-    flow: Flow, table: Table, rounds: Rounds, known: IntArray, time_ns: int, room_ns: int, memory_bytes: int
+def devices_of_sets(
+    flow: Flow,
+    table: Table,
+    rounds: Rounds,
+    devices: IntArray,
+    holds: IntArray,
+    lacks: IntArray,
+    time_ns: int,
+    room_ns: int,
+    memory_bytes: int,
 ) -> IntArray:
-    """Of each set of operators whether the group may hold it: 1 or 0; see `partition.sets_held`.
+    """Of each set of operators the fewest devices of a group that may hold it; TOO_MANY where none may.
 
-    One row of each operator has to meet everything together: both kinds of time, memory, and rounds.
+    devices: of each group. room_ns: of a device for what it runs.
+    holds, lacks: of each group and set a time in which it may hold it, and one in which it does not; they get what
+    is found.
     """
-    operators, sets = len(table.first) - 1, len(known)
-    rows, kinds = table.time_ns.shape
-    found = np.zeros(sets, np.int64)
+    groups, sets = holds.shape
+    operators, (kinds, rows) = len(flow.here_ns), table.time_ns.shape
+    needed = np.full(sets, TOO_MANY, np.int64)
     extra = np.zeros(rows, np.int64)
-    chosen, row = np.zeros(operators + 1, np.int64), np.zeros(operators + 1, np.int64)
-    spent = np.zeros((operators + 1, kinds + 1), np.int64)
-    least = np.zeros((operators + 1, kinds + 1), np.int64)
+    most = 1
+    for each in range(groups * operators):
+        most = max(most, table.first[each + 1] - table.first[each])
+    pairs = np.zeros((2, MOST_PAIRS + 1), np.int64), np.zeros((2, (MOST_PAIRS + 1) * most), np.int64)
+    places = np.zeros(operators + 1, np.int64), np.zeros(operators + 1, np.int64)
+    spent, least = np.zeros((operators + 1, kinds + 1), np.int64), np.zeros((operators + 1, kinds + 1), np.int64)
     limits = np.zeros(kinds + 1, np.int64)
-    for one in range(1, sets):
-        if known[one] >= 0:
-            found[one] = known[one]
-            continue
-        count, fits = 0, True
-        for operator in range(operators):
-            if one >> operator & 1:
-                chosen[count] = operator
-                count += 1
-                fits = fits and cross(flow, table, one, operator, extra, time_ns)
-        limits[kinds] = memory_bytes
-        for kind in range(kinds):
-            limits[kind] = room_ns - flow.waits_ns[kind, one]
-        if fits and _least_left(table, chosen, count, extra, least):
-            found[one] = _some(
-                table, rounds, (chosen, row), count, extra, (spent, least, limits), time_ns, room_ns
-            )
-    return found
+    limits[kinds] = memory_bytes
+    for group in range(groups):
+        first = table.first[group * operators : (group + 1) * operators + 1]
+        for one in range(1, sets):
+            if needed[one] <= devices[group]:
+                continue
+            if holds[group, one] > time_ns:
+                if lacks[group, one] >= time_ns:
+                    continue
+                for kind in range(kinds):
+                    limits[kind] = room_ns - flow.waits_ns[kind, one]
+                sums = spent, least, limits
+                if not _held(flow, table, rounds, first, one, extra, pairs, places, sums, time_ns, room_ns):
+                    lacks[group, one] = time_ns
+                    continue
+                holds[group, one] = time_ns
+            needed[one] = devices[group]
+    return needed
+
+
+@kernel
+def _held(
+    flow: Flow,
+    table: Table,
+    rounds: Rounds,
+    first: IntArray,
+    one: int,
+    extra: IntArray,
+    pairs: tuple[IntArray, IntArray],
+    places: tuple[IntArray, IntArray],
+    sums: tuple[IntArray, IntArray, IntArray],
+    time_ns: int,
+    room_ns: int,
+) -> bool:
+    """Whether a group may hold a set of operators: one row of each of them has to meet everything together, both
+    kinds of time, memory, and rounds. Before that, each kind of time is looked at with memory alone.
+    """
+    chosen, _ = places
+    _, least, limits = sums
+    count = 0
+    for operator in range(len(first) - 1):
+        if one >> operator & 1:
+            if not cross(flow, table, first, one, operator, extra, time_ns):
+                return False
+            chosen[count] = operator
+            count += 1
+    for kind in range(len(limits) - 1):
+        if not fits(table, first, one, kind, extra, limits[kind], limits[-1], pairs[0], pairs[1]):
+            return False
+    _least_left(table, first, chosen, count, extra, least)
+    return _some(table, rounds, first, places, count, extra, sums, time_ns, room_ns)
 
 
 @kernel
 def _cost(table: Table, extra: IntArray, row: int, column: int) -> int:
     """Of a row its time of a kind, or in the last column its bytes."""
-    kinds = table.time_ns.shape[1]
-    return int(table.time_ns[row, column] if column < kinds else table.held_bytes[row] + extra[row])
+    kinds = len(table.time_ns)
+    return int(table.time_ns[column, row] if column < kinds else table.held_bytes[row] + extra[row])
 
 
 @kernel
-def _least_left(table: Table, chosen: IntArray, count: int, extra: IntArray, least: IntArray) -> bool:
-    """`least` gets, from each operator of a set on, the least sums; whether each operator has a row."""
+def _least_left(
+    table: Table, first: IntArray, chosen: IntArray, count: int, extra: IntArray, least: IntArray
+) -> None:
+    """`least` gets, from each operator of a set on, the least sums. Each operator has a row."""
     least[count] = 0
     for place in range(count - 1, -1, -1):
         some = False
-        for row in range(table.first[chosen[place]], table.first[chosen[place] + 1]):
+        for row in range(first[chosen[place]], first[chosen[place] + 1]):
             if extra[row] < 0:
                 continue
             for column in range(least.shape[1]):
                 cost = least[place + 1, column] + _cost(table, extra, row, column)
                 least[place, column] = min(least[place, column], cost) if some else cost
             some = True
-        if not some:
-            return False
-    return True
 
 
 @kernel
 def _some(
     table: Table,
     rounds: Rounds,
+    first: IntArray,
     places: tuple[IntArray, IntArray],
     count: int,
     extra: IntArray,
     sums: tuple[IntArray, IntArray, IntArray],
     time_ns: int,
     room_ns: int,
-) -> int:
-    """1 where some rows of the operators meet everything, or where too many would have to be tried."""
+) -> bool:
+    """Whether some rows of the operators meet everything, or too many would have to be tried."""
     chosen, at = places
     spent, least, limits = sums
     place, steps = 0, 0
-    at[0] = table.first[chosen[0]] - 1
+    at[0] = first[chosen[0]] - 1
     spent[0] = 0
     while place >= 0:
         if place == count:
-            return 1
+            return True
         at[place] += 1
         row = at[place]
-        if row == table.first[chosen[place] + 1]:
+        if row == first[chosen[place] + 1]:
             place -= 1
             continue
         steps += 1
         if steps > MOST_STEPS:
-            return 1
+            return True
         fits = extra[row] >= 0
         for column in range(len(limits)):
             if fits:
@@ -140,16 +187,16 @@ def _some(
         if fits and in_rounds(rounds, chosen, at, place + 1, time_ns, room_ns, limits[-1]):
             place += 1
             if place < count:
-                at[place] = table.first[chosen[place]] - 1
-    return 0
+                at[place] = first[chosen[place]] - 1
+    return False
 
 
 @kernel
 def in_rounds(
     rounds: Rounds, chosen: IntArray, row: IntArray, count: int, time_ns: int, room_ns: int, memory_bytes: int
 ) -> bool:
-    """Whether each of the first operators of a set has time for all its micro-batches, of which memory lets so many be
-    live. With more operators there is less memory, and so less time: what is refused for some is so for all.
+    """Whether each of the first operators of a set has time for all its micro-batches, of which memory lets
+    so many be live. With more operators there is less memory, and so less time: so no further ones mend it.
     """
     free = memory_bytes
     for place in range(count):
@@ -159,7 +206,7 @@ def in_rounds(
         if rounds.full[one] == 0 or rounds.saved_bytes[one] == 0 or rounds.stay_ns[one] == 0:
             continue
         if rounds.pattern:
-            at_once = -(-rounds.runs[one] * rounds.stay_ns[one] // (rounds.turns * max(time_ns, 1)))
+            at_once = -(-rounds.runs[one] * rounds.stay_ns[one] // (rounds.turns[one] * max(time_ns, 1)))
             if _bytes_of(rounds, chosen, row, count, place, at_once) > free:
                 return False
             continue
@@ -192,7 +239,7 @@ def _bytes_of(rounds: Rounds, chosen: IntArray, row: IntArray, count: int, place
         held = row[other]
         if not rounds.behind[chosen[other], chosen[place]]:
             continue
-        if rounds.turns > 1 and rounds.size[held] != rounds.size[one]:
+        if rounds.turns[one] > 1 and rounds.size[held] != rounds.size[one]:
             continue
         times = -(-live * rounds.size[one] // rounds.size[held]) if rounds.full[held] else min(live, 1)
         total += times * rounds.saved_bytes[held]
