@@ -98,7 +98,7 @@ def command(
     for left in (scratch, scratch.with_name(f"{scratch.name}.draft")):
         left.unlink(missing_ok=True)
     print_profile(console(), made)
-    for note in made.provenance.notes:
+    for note in made.provenance.lines:
         say(f"note: {note}", err=True)
     return 0
 
