@@ -66,10 +66,12 @@ def command(
 
     The job that runs planners may only read; the one that writes runs none, and only adds to the history. Actions
     are named by their commits. Solvers and numerical packages have the versions of constraints.txt, which is
-    written where there is none, with those that are installed here.
+    written where there is none, with those that are installed here. Suites must be there: names, or files.
     """
+    from pipebench.bench.suites.selection import suites_named
     from pipebench.formats.files import read_file, write_file
 
+    suites_named(suites)
     option = next(param for param in ctx.command.params if param.name == "budget")
     budget_s = duration_s(ctx, option, budget)
     record = [word for name in planners for word in ("--planners", name)]
