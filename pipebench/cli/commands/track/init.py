@@ -8,7 +8,7 @@ import click
 from pipebench.cli.commands.track.options import duration_s
 from pipebench.cli.commands.track.record import REGIMES
 from pipebench.cli.completion import of_slot, some_of, suites
-from pipebench.cli.parameters import REAL
+from pipebench.cli.parameters import REAL, OneOf
 from pipebench.cli.terminal import say
 from pipebench.domain.errors import PipebenchError
 from pipebench.track.workflow.nightly import Nightly
@@ -22,7 +22,7 @@ CONSTRAINTS = re.compile(r"(?<!\S)(-c|--constraint)\b")
     "--planners", shell_complete=some_of(of_slot("planners")), multiple=True, help="As of `track record`."
 )
 @click.option("--suite", "suites", shell_complete=some_of(suites), multiple=True, help="As of `track record`.")
-@click.option("--regime", type=click.Choice(REGIMES), help="As of `track record`.")
+@click.option("--regime", type=OneOf(REGIMES), help="As of `track record`.")
 @click.option("--timeout", type=REAL, help="As of `track record`.")
 @click.option("--budget", default=Nightly.budget, show_default=True, help="Time for a night.")
 @click.option("--branch", default=Nightly.branch, show_default=True, help="Where the history is kept.")
