@@ -14,6 +14,7 @@ from pipebench.certificates.document import Refused, read
 from pipebench.certificates.write import BoundParts, Certificate, NoCertificate, certificate
 from pipebench.costs.quantise import NS_PER_S
 from pipebench.documents.document import PlannedProblem
+from pipebench.documents.naming import in_words
 from pipebench.documents.units import readable_seconds
 from pipebench.domain.errors import ExitCode, PipebenchError
 from pipebench.domain.plan import Plan
@@ -73,7 +74,7 @@ def subjects(source: str, keys: Sequence[str] = (), planners: Sequence[str] = ()
         if isinstance(value, PlannedProblem):
             return [_of_plan(value, source)]
         if kind != "rows":
-            raise PipebenchError(f"{source!r} holds a {kind}", f"{HINT}, or a plan file")
+            raise PipebenchError(f"{source!r} holds {in_words(kind)}", f"{HINT}, or a plan file")
         hint = "run `compare --out STORE` and certify the store: rows alone hold no plans"
         raise PipebenchError(f"{source!r} holds rows without their plans", hint)
     results = open_results(source)
