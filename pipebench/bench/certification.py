@@ -10,10 +10,11 @@ from typing import Any
 
 from pipebench.bench.store.results import HINT, Results, open_results
 from pipebench.certificates.check import Proven, check
-from pipebench.certificates.document import Refused, read
-from pipebench.certificates.write import BoundParts, Certificate, NoCertificate, certificate
+from pipebench.certificates.document import Refused, opened, read
+from pipebench.certificates.write import BoundParts, NoCertificate, about_part, certificate
 from pipebench.costs.quantise import NS_PER_S
 from pipebench.documents.document import PlannedProblem
+from pipebench.documents.naming import in_words
 from pipebench.documents.units import readable_seconds
 from pipebench.domain.errors import ExitCode, PipebenchError
 from pipebench.domain.plan import Plan
@@ -33,6 +34,7 @@ NAME_LETTERS = 12
 class Subject:
     """A plan that may be certified. key: of its row, or the id of its plan. row: None for a plan file.
 
+    ids: of its problem, its plan and its schedule; None where one is missing.
     behind: reads its problem, plan and schedule, and raises PipebenchError where one is missing.
     """
 
@@ -43,6 +45,7 @@ class Subject:
     cluster: str
     regime: RegimeMode
     row: Row | None
+    ids: tuple[str, str, str] | None
     behind: Callable[[], tuple[Problem, Plan, Schedule]]
 
     def about(self) -> dict[str, str]:
@@ -53,13 +56,19 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a subject: its certificate in a file, or the reason why there is none. seconds: it took."""
+    """What became of a subject: its certificate in a file, or the reason why there is none.
+
+    seconds: it took. stood: whether the file was there. time_ns, bound_ns: what the certificate claims.
+    """
 
     subject: Subject
-    made: Certificate | None
-    file: Path | None
-    reason: str
     seconds: float
+    file: Path | None = None
+    reason: str = ""
+    stood: bool = False
+    time_ns: int = 0
+    bound_ns: int = 0
+    size_bytes: int = 0
 
 
 def subjects(source: str, keys: Sequence[str] = (), planners: Sequence[str] = ()) -> list[Subject]:
@@ -73,7 +82,7 @@ def subjects(source: str, keys: Sequence[str] = (), planners: Sequence[str] = ()
         if isinstance(value, PlannedProblem):
             return [_of_plan(value, source)]
         if kind != "rows":
-            raise PipebenchError(f"{source!r} holds a {kind}", f"{HINT}, or a plan file")
+            raise PipebenchError(f"{source!r} holds {in_words(kind)}", f"{HINT}, or a plan file")
         hint = "run `compare --out STORE` and certify the store: rows alone hold no plans"
         raise PipebenchError(f"{source!r} holds rows without their plans", hint)
     results = open_results(source)
@@ -100,7 +109,15 @@ def _of_row(results: Results, row: Row) -> Subject:
         return found.problem(row.problem_id), found.plan(row.plan_id), found.schedule(row.schedule_id)
 
     return Subject(
-        row.key, row.planned_by, row.scheduler, row.workload or row.model, row.cluster, row.regime, row, behind
+        row.key,
+        row.planned_by,
+        row.scheduler,
+        row.workload or row.model,
+        row.cluster,
+        row.regime,
+        row,
+        (row.problem_id, row.plan_id, row.schedule_id) if row.plan_id and row.schedule_id else None,
+        behind,
     )
 
 
@@ -110,41 +127,68 @@ def _of_plan(planned: PlannedProblem, source: str) -> Subject:
             raise PipebenchError(f"{source!r} holds no schedule", "make it with `pipebench plan … -o`")
         return planned.problem, planned.plan, planned.schedule
 
-    problem = planned.problem
+    problem, plan_id = planned.problem, digest(planned.plan)
     return Subject(
-        digest(planned.plan),
+        plan_id,
         planned.planner,
         planned.scheduler,
         problem.profile.name,
         problem.cluster.name,
         problem.regime.mode,
         None,
+        (problem.problem_id, plan_id, digest(planned.schedule)) if planned.schedule is not None else None,
         behind,
     )
 
 
-def certify(subject: Subject, folder: Path, bounds: BoundParts | None = None) -> Outcome:
-    """Write the certificate of a plan into a folder; of one that has none say why. bounds: of those before it."""
+def certify(subject: Subject, folder: Path, bounds: BoundParts | None = None, fresh: bool = False) -> Outcome:
+    """Write the certificate of a plan into a folder; of one that has none say why.
+
+    One that stands there already is left as it is. bounds: of those before it. fresh: write it anew all the same.
+    """
     begun = time.perf_counter()
+    file = folder / f"{subject.key[:NAME_LETTERS]}.json"
+    claims = None if fresh else _standing(subject, file)
+    if claims is not None:
+        return Outcome(subject, time.perf_counter() - begun, file, "", True, *claims)
     try:
         made = certificate(*subject.behind(), subject.about(), bounds)
-        reason = _other_figures(subject.row, made.proven)
+        proven, size_bytes = made.proven, len(made.data)
+        reason = _other_figures(subject.row, proven.time_ns, proven.bound_ns)
     except PipebenchError as error:
-        made, reason = None, str(error)
-    file = None
-    if made is not None and not reason:
-        file = folder / f"{subject.key[:NAME_LETTERS]}.json"
-        write_file(file, made.data)
-    return Outcome(subject, made if file else None, file, reason, time.perf_counter() - begun)
+        reason = str(error)
+    if reason:
+        return Outcome(subject, time.perf_counter() - begun, None, reason)
+    write_file(file, made.data)
+    seconds = time.perf_counter() - begun
+    return Outcome(subject, seconds, file, "", False, proven.time_ns, proven.bound_ns, size_bytes)
 
 
-def _other_figures(row: Row | None, proven: Proven) -> str:
+def _standing(subject: Subject, file: Path) -> tuple[int, int, int] | None:
+    """Time and bound in ns that a whole certificate of this subject claims, made by this version, and its bytes;
+    None where the file is none. Its proof is not followed: that is for `verify`.
+    """
+    if subject.ids is None or not file.exists():
+        return None
+    try:
+        data = read(str(file))
+        content = opened(data)
+        about, claims = content.part("about"), content.part("claims")
+        time_ns, bound_ns = claims.number("time_ns"), claims.number("bound_ns")
+    except (Refused, OSError):
+        return None
+    if about.value != about_part(subject.about(), *subject.ids) or _other_figures(subject.row, time_ns, bound_ns):
+        return None
+    return time_ns, bound_ns, len(data)
+
+
+def _other_figures(row: Row | None, time_ns: int, bound_ns: int) -> str:
     """Where the row has other figures than are proven now; '' where it has the same."""
     if row is None:
         return ""
     for what, said, found in (
-        ("simulated time", row.simulated_s, proven.time_ns),
-        ("bound", row.bound_s, proven.bound_ns),
+        ("simulated time", row.simulated_s, time_ns),
+        ("bound", row.bound_s, bound_ns),
     ):
         if said is not None and said != found / NS_PER_S:
             there, here = readable_seconds(said), readable_seconds(found / NS_PER_S)

@@ -7,7 +7,6 @@ are whole. Without the rest of the suite: `python -m pipebench.certificates.chec
 
 import sys
 from dataclasses import dataclass
-from fractions import Fraction
 
 from pipebench.certificates.bound_kinds import check_bound
 from pipebench.certificates.document import Part, Refused, opened, read
@@ -33,11 +32,6 @@ class Proven:
     tight: bool
     regime: str
     about: dict[str, str]
-
-    @property
-    def gap(self) -> Fraction | None:
-        """(time - bound) / bound; None where the bound is zero."""
-        return Fraction(self.time_ns - self.bound_ns, self.bound_ns) if self.bound_ns else None
 
 
 def check(data: bytes) -> Proven:

@@ -86,10 +86,8 @@ def certificate(
     trace = simulate(problem, plan, schedule)
     split = any(is_sharded(stage) for stage in plan.stages)
     bound, proof = (bounds or BoundParts()).of(problem, split)
-    ids = {"problem_id": problem.problem_id, "plan_id": digest(plan), "schedule_id": digest(schedule)}
-    said = {"made_by": f"pipebench {__version__}, cost model {MODEL_VERSION}", **about, **ids}
     content = {
-        "about": {name: said.get(name, "") for name in ABOUT},
+        "about": about_part(about, problem.problem_id, digest(plan), digest(schedule)),
         "problem": problem_part(problem),
         "plan": plan_part(problem, plan, schedule),
         "bound": proof,
@@ -115,6 +113,13 @@ def certificate(
     raise NoCertificate(
         f"the checker does not accept the certificate: {reason or 'it has no period'}", _hint(schedule)
     )
+
+
+def about_part(about: Mapping[str, str], problem_id: str, plan_id: str, schedule_id: str) -> dict[str, str]:
+    """The part `about` of a certificate that this version makes."""
+    ids = {"problem_id": problem_id, "plan_id": plan_id, "schedule_id": schedule_id}
+    said = {"made_by": f"pipebench {__version__}, cost model {MODEL_VERSION}", **about, **ids}
+    return {name: said.get(name, "") for name in ABOUT}
 
 
 def _why(verdict: Verdict) -> str:

@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipebench.cli.option_groups import HOW, option
-from pipebench.domain.errors import PipebenchError
+from pipebench.domain.errors import PipebenchError, nearest
 from pipebench.domain.limits import LONGEST_WAIT_S
 
 if TYPE_CHECKING:
     from pipebench.bench.sweeps.sweep import Where
     from pipebench.hooks.trust import Trust
+
+    _Choice = click.Choice[str]
+else:
+    _Choice = click.Choice  # click 8.1 takes no type argument
 
 
 class _Digits:
@@ -30,6 +34,17 @@ class _Whole(_Digits, click.types.IntParamType):
 
 class _Real(_Digits, click.types.FloatParamType):
     pass
+
+
+class OneOf(_Choice):
+    """One of some words; for another one the nearest is offered."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        words = list(map(str, self.choices))
+        if value not in words:
+            hint = nearest(str(value), words)
+            raise click.BadParameter(f"{value!r} is not one of its values ({hint})", ctx, param)
+        return super().convert(value, param, ctx)
 
 
 class WholeFrom(_Digits, click.IntRange):

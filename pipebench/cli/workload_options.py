@@ -7,7 +7,7 @@ import click
 
 from pipebench.cli.completion import clusters, files, frameworks, of_slot, one_of, profiles, some_of, suites
 from pipebench.cli.option_groups import option
-from pipebench.cli.parameters import NUMBERS, WholeFrom
+from pipebench.cli.parameters import NUMBERS, OneOf, WholeFrom
 from pipebench.cli.terminal import say
 from pipebench.defaults import SUITE
 from pipebench.domain.limits import MOST_SEED
@@ -82,7 +82,7 @@ def _option(field: Field) -> Callable[[F], F]:
     return option(
         field.group,
         *spellings,
-        type=click.Choice(field.choices) if field.choices else NUMBERS.get(field.kind, field.kind),
+        type=OneOf(field.choices) if field.choices else NUMBERS.get(field.kind, field.kind),
         callback=_within(*field.limits),
         help=field.help,
         shell_complete=COMPLETIONS.get(field.name),

@@ -14,6 +14,7 @@ from pipebench.documents.decoding import (
     without_mark,
 )
 from pipebench.documents.fields import described
+from pipebench.documents.naming import in_words, taken_by
 from pipebench.domain.cluster import Cluster
 from pipebench.domain.errors import InvalidValue, PipebenchError, unknown
 from pipebench.domain.graph import OperatorGraph
@@ -112,7 +113,8 @@ def decode(data: bytes, kind: str, source: str) -> Any:
     text = bounded_json(data, source)
     envelope = _open(text, source)
     if envelope.pipebench != kind:
-        raise PipebenchError(f"{source}: holds a {envelope.pipebench}, not a {kind}")
+        found = envelope.pipebench
+        raise PipebenchError(f"{source}: holds {in_words(found)}, not {in_words(kind)}", taken_by(found))
     return _value(envelope, text, source)
 
 

@@ -210,7 +210,7 @@ class Provenance(Value, frozen=True, kw_only=True):
     versions: name of a package to its version.
     relative_spread: how much measured times vary from run to run, as a share of the median; None: not known.
     saved: how the saved bytes were found.
-    notes: lines for the reader.
+    notes: lines for the reader, but those that have a field of their own.
     setting: what a foreign file was made for, where it says so.
     model: the model that the profiler captured, so that it can be built again.
     calibration: of a computed profile whose rates were fitted to measured ones.
@@ -233,6 +233,11 @@ class Provenance(Value, frozen=True, kw_only=True):
     kernels: str | UnsetType = UNSET
     products: NarrowPrecision | UnsetType = UNSET
     attention: Attention | UnsetType = UNSET
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """All lines for the reader: the notes, and where the kernels come from."""
+        return self.notes if self.kernels is UNSET else (*self.notes, self.kernels)
 
     @property
     def captured(self) -> str:

@@ -102,8 +102,10 @@ class _ConfigReader:
         sequence = self._sequence(sequence, longest)
         hidden, heads = self._count(facts.hidden), self._count(facts.heads)
         head = self._count(Key(("head_dim",), facts.head_width)) if not facts.latent else 0
+        kind = self._said["model_type"]
         options: dict[str, Any] = {
             "architecture": facts.architecture,
+            "model_type": kind if kind != facts.architecture else "",
             "layers": self._count(facts.layers, MOST_LAYERS),
             "hidden": hidden,
             "heads": heads,

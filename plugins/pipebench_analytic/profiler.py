@@ -302,13 +302,16 @@ def _provenance(
 
 
 def _priced_as(request: ProfileRequest, own: str) -> tuple[str, ...]:
-    """The framework whose kernels and launches are priced, and where they were measured. own: a user's table."""
+    """The framework whose kernels and launches are priced, and whose kernels. own: a user's table.
+
+    Devices on which none were measured are in the provenance's `kernels`.
+    """
     if request.framework is None:
         return ()
     known = [each.name for each in request.devices if not measured_elsewhere(each.name)]
-    measured = [f"kernels measured on {', '.join(known)}"] if known else []
-    whose = f"kernels of {own}" if own else "; ".join([*measured, *_not_on_it(request)])
-    return (f"priced as {request.framework.name} runs it; {whose}",)
+    measured = f"; kernels measured on {', '.join(known)}" if known else ""
+    whose = f"; kernels of {own}" if own else measured
+    return (f"priced as {request.framework.name} runs it{whose}",)
 
 
 def _not_on_it(request: ProfileRequest) -> list[str]:

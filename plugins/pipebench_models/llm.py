@@ -35,7 +35,7 @@ def build_llm(context: Context) -> OperatorGraph:
     """
     options = cast(LLMOptions, context.options)
     facts, hidden, bert = options.facts, options.hidden, options.architecture == "bert"
-    chain = _Chain(f"{options.architecture}-{options.layers}x{options.hidden}", options)
+    chain = _Chain(f"{options.model_type or options.architecture}-{options.layers}x{options.hidden}", options)
     embed, layers, norm, head, *positions = facts.paths
     norm_weights = facts.vectors * hidden
     table = "embedding.table"

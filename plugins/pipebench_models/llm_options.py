@@ -130,6 +130,7 @@ class LLMOptions(Value, frozen=True, kw_only=True):
     values are made of so many features (0: of all), as in DeepSeek-V2, and with query_rank queries; rotated: of a
     head's `head` features those that are rotated, which keys share; value_head: width of a value (0: as head).
     mtp: further tokens that are predicted, by a layer each, as in DeepSeek-V3, with the model's head and table.
+    model_type: what its config.json calls it, for the model's name (empty: the architecture).
     """
 
     architecture: Architecture = "llama"
@@ -173,6 +174,7 @@ class LLMOptions(Value, frozen=True, kw_only=True):
     rotated: int = 0
     value_head: int = 0
     mtp: int = 0
+    model_type: str = ""
 
     @property
     def facts(self) -> ArchitectureFacts:
@@ -180,6 +182,10 @@ class LLMOptions(Value, frozen=True, kw_only=True):
         return ARCHITECTURES[self.architecture]
 
     def __post_init__(self) -> None:
+        require(
+            re.fullmatch(r"\w{0,40}", self.model_type, re.ASCII) is not None,
+            f"model_type={self.model_type!r} is no word of up to 40 letters, digits and underscores",
+        )
         require_positive(self, "layers", "hidden", "heads", "ffn", "vocab", "sequence", "experts", "active")
         unsigned = ("kv_heads", "head", "positions", "token_types", "window", "chunk", "dense_ffn", "shared_ffn")
         for name in (*unsigned, "query_rank", "key_rank", "rotated", "value_head", "mtp"):

@@ -15,7 +15,13 @@ from pipebench_rannc.candidates import CutCandidate, cut_candidate, plan_of
 from pipebench_rannc.runs import BlockRuns
 from pipebench_rannc.space import MicroBatchFlow, PipelineCopies, flows, replica_choices, shapes, stage_counts
 from pipebench_rannc.stage_dp import CutTables, all_labels, one_label
-from pipebench_rannc.stage_tables import StageTables, printed_tables, tables_from_the_end
+from pipebench_rannc.stage_tables import (
+    StageTables,
+    classes_of,
+    printed_tables,
+    refuse_large,
+    tables_from_the_end,
+)
 from pipebench_rannc.variants import Differences
 
 
@@ -38,7 +44,7 @@ def printed_search(
                 context.check_deadline()
                 if flow not in ready:
                     ready[flow] = _stage_tables(problem, runs, flow, limit_bytes, chosen)
-                solved = _solve(ready[flow], stages, shape.devices, chosen)
+                solved = _solve(ready[flow], stages, shape.devices, chosen, context)
                 context.count("stage_searches")
                 context.count("transitions", solved.transitions)
                 if stages in solved.cuts:
@@ -65,10 +71,10 @@ def _stage_tables(
     return printed_tables(runs, flow, counts, limit_bytes, chosen, recompute)
 
 
-def _solve(tables: StageTables, stages: int, devices: int, chosen: Differences) -> CutTables:
+def _solve(tables: StageTables, stages: int, devices: int, chosen: Differences, context: Context) -> CutTables:
     if chosen.labels == "all":
-        return all_labels(tables.times, stages, devices)
-    return one_label(tables.times, stages, devices, chosen.prune)
+        return all_labels(tables.times, stages, devices, context.out_of_time)
+    return one_label(tables.times, stages, devices, chosen.prune, context.out_of_time)
 
 
 SCHEDULERS = ("1f1b", "gpipe")
@@ -89,31 +95,35 @@ def every_cut(problem: Problem, runs: BlockRuns, limit_bytes: int, context: Cont
     """The best cut for each number of nodes, stages and micro-batches, the most promising first.
 
     The best cut has the smallest longest forward + longest backward (exact). Stops at the deadline.
+    Raises UnsupportedProblem before it starts where it would come to tables that are too large.
     """
     found: list[CutCandidate] = []
     recompute = problem.pins.recompute
     pinned = None if recompute is None else recompute == "stage"
-    for shape in shapes(problem, doubling=False):
-        counts = stage_counts(problem, shape, runs.size)
-        if not counts:
-            continue
-        for flow in flows(problem, shape, doubling=False):
-            if context.out_of_time():
-                return sorted(found, key=lambda each: each.estimate_ns)
-            replicas = replica_choices(problem, flow, powers=False)
-            if not replicas:
-                continue
-            tables = tables_from_the_end(runs, flow, replicas, limit_bytes, pinned, counts[-1])
-            solved = all_labels(tables.times, counts[-1], shape.devices)
-            context.count("stage_searches")
-            context.count("transitions", solved.transitions)
-            found += [
-                cut_candidate(runs, flow, cut, tables, True)
-                for stages, cut in solved.cuts.items()
-                if stages in counts
-            ]
+    searches = list(_searches(problem, runs))
+    for flow, counts, _ in searches:
+        refuse_large(runs.size, flow.shape.devices, classes_of(flow, counts[-1]))
+    for flow, counts, replicas in searches:
+        if context.out_of_time():
+            return sorted(found, key=lambda each: each.estimate_ns)
+        tables = tables_from_the_end(runs, flow, replicas, limit_bytes, pinned, counts[-1])
+        solved = all_labels(tables.times, counts[-1], flow.shape.devices, context.out_of_time)
+        context.count("stage_searches")
+        context.count("transitions", solved.transitions)
+        found += [
+            cut_candidate(runs, flow, cut, tables, True) for stages, cut in solved.cuts.items() if stages in counts
+        ]
     context.count("candidates", len(found))
     return sorted(found, key=lambda each: each.estimate_ns)
+
+
+def _searches(problem: Problem, runs: BlockRuns) -> Iterator[tuple[MicroBatchFlow, range, tuple[int, ...]]]:
+    """The flows to search, each with its numbers of stages and of replicas."""
+    for shape in shapes(problem, doubling=False):
+        counts = stage_counts(problem, shape, runs.size)
+        for flow in flows(problem, shape, doubling=False) if counts else ():
+            if replicas := replica_choices(problem, flow, powers=False):
+                yield flow, counts, replicas
 
 
 def best_of(

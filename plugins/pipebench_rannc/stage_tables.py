@@ -67,7 +67,7 @@ def tables_from_the_end(
 
     pinned: whether every stage recomputes, or none.
     """
-    classes = min(most_stages, flow.micro_batches)
+    classes = classes_of(flow, most_stages)
     made = _Tables(runs, flow, classes)
     for replicas in counts:
         forward, backward, there, back = (_turn_table(each) for each in made.parts(replicas, False))
@@ -82,15 +82,26 @@ def tables_from_the_end(
     return made.tables()
 
 
+def classes_of(flow: MicroBatchFlow, most_stages: int) -> int:
+    """Of 1F1B: the numbers of micro-batches in flight that the tables tell apart."""
+    return min(most_stages, flow.micro_batches)
+
+
+def refuse_large(blocks: int, devices: int, classes: int) -> None:
+    """Raise UnsupportedProblem where the tables would be larger than MOST_BYTES."""
+    size_bytes = 17 * classes * (devices + 1) * (blocks + 1) ** 2
+    if size_bytes > MOST_BYTES:
+        raise UnsupportedProblem(
+            f"all runs of {blocks} blocks on up to {devices} devices make tables of {size_bytes / 1e9:.1f} GB, "
+            f"more than {MOST_BYTES / 1e9:g} GB",
+            "use fewer blocks, such as rannc[blocks=32]",
+        )
+
+
 class _Tables:
     def __init__(self, runs: BlockRuns, flow: MicroBatchFlow, classes: int) -> None:
         size, devices = runs.size + 1, flow.shape.devices
-        if 17 * classes * (devices + 1) * size**2 > MOST_BYTES:
-            raise UnsupportedProblem(
-                f"all runs of {runs.size} blocks on up to {devices} devices make tables of "
-                f"{17 * classes * (devices + 1) * size**2 / 1e9:.0f} GB",
-                "use fewer blocks, such as rannc[blocks=32]",
-            )
+        refuse_large(runs.size, devices, classes)
         self._runs = runs
         self._flow = flow
         shape = (classes, devices + 1, size, size)

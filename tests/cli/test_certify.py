@@ -5,12 +5,18 @@ import json
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
+from pipebench.bench import certification
 from pipebench.bench.certification import certify, subjects
 from pipebench.bench.store import open_results
+from pipebench.certificates.write import Certificate
+from pipebench.domain.plan import Plan
+from pipebench.domain.problem import Problem
+from pipebench.domain.value import digest
 from tests.cli.command_line import CommandLine
 
 ROWS = ("compare", "--planners", "madpipe,uniform", "--profile", "resnet50", "-n", "2", "--memory", "16GB")
@@ -81,6 +87,45 @@ def test_a_changed_certificate_is_refused(pipebench: CommandLine, store: str, tm
     assert "content.problem.devices[0][0] is 15999999999, the store says 16000000000" in done.out
 
 
+def test_certificates_from_before_stay(
+    pipebench: CommandLine, store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The third is interrupted; then the bound of the others is not computed again, but of a damaged one."""
+    folder, made = tmp_path / "proofs", certification.certificate
+    computed: list[str] = []
+
+    def counting(problem: Problem, plan: Plan, *rest: Any) -> Certificate:
+        computed.append(digest(plan))
+        if len(computed) == 3:
+            raise KeyboardInterrupt
+        return made(problem, plan, *rest)
+
+    monkeypatch.setattr(certification, "certificate", counting)
+    done = pipebench("certify", store, "-o", str(folder))
+    assert done.code == 130
+    assert f"2 certificates in {folder}; the same command goes on after them" in done.err
+    kept = sorted(folder.iterdir())
+    (damaged, whole), first = kept, [file.read_bytes() for file in kept]
+    damaged.write_bytes(first[0].replace(b'"regime":"', b'"regime":"x', 1))
+    again = computed[:2]
+    computed[:] = [""] * 3
+    done = pipebench("certify", store, "-o", str(folder))
+    assert done.code == 0
+    assert f"certificates in {folder}, 1 of them from before (--fresh writes them anew)" in done.err
+    assert len(set(computed[3:]) & set(again)) == 1
+    assert [damaged.read_bytes(), whole.read_bytes()] == first
+    count = len(list(folder.iterdir()))
+    computed[:] = [""] * 3
+    told = json.loads(pipebench("certify", store, "-o", str(folder), "--json").out)["certificates"]
+    assert (len(computed), sum(each["stood"] for each in told)) == (3, count)
+    proven = json.loads(pipebench("certify", "--check", str(folder), "--json").out)["certificates"]
+    assert {(each["file"], each["time_ns"], each["bound_ns"]) for each in proven} == {
+        (each["file"], each["time_ns"], each["bound_ns"]) for each in told if each["file"]
+    }
+    assert pipebench("certify", store, "-o", str(folder), "--fresh").code == 0
+    assert len(computed) == 3 + count
+
+
 def test_a_plan_file(pipebench: CommandLine, tmp_path: Path) -> None:
     plan = str(tmp_path / "plan.json")
     words = ("plan", "uniform", "--profile", "resnet50", "-n", "2", "--memory", "16GB", "--regime", "sync")
@@ -94,7 +139,7 @@ def test_mistakes_are_one_line(pipebench: CommandLine, store: str, tmp_path: Pat
     for words, code, said in (
         (("certify", store), 2, "name one with -o"),
         (("certify", store, "-o", out, "--against", store), 2, "--against goes with --check"),
-        (("certify", "--check", store, "-o", out), 2, "leave out --row, --planner and -o"),
+        (("certify", "--check", store, "-o", out), 2, "leave out --row, --planner, -o and --fresh"),
         (("certify", store, "--row", "zz", "-o", out), 4, "has no such row"),
         (("certify", str(tmp_path / "none"), "-o", out), 2, "none"),
         (("certify", "--check", str(tmp_path)), 2, "has no certificates"),

@@ -1,10 +1,12 @@
 """Help texts: commands and options under headings, none left out and none twice."""
 
 import re
+from collections.abc import Iterator
 
+import click
 import pytest
 
-from pipebench.cli.main import COMMANDS, FOLDERS, SECTIONS
+from pipebench.cli.main import COMMANDS, FOLDERS, SECTIONS, main
 from pipebench.cli.option_groups import HOW, NO_GROUP, OPTION_GROUPS, OUTPUT, WHO
 from pipebench.domain.workload import PINNED, WHAT, WHERE, keyword_fields
 from tests.cli.command_line import CommandLine
@@ -57,6 +59,31 @@ def test_the_groups_of_compare(pipebench: CommandLine) -> None:
     assert {"--planners", "--schedulers", "--plans"} <= found[WHO]
     assert {"--timeout", "--jobs", "--seed", "--trust"} <= found[HOW]
     assert {"--out", "--html", "--json"} <= found[OUTPUT]
+
+
+def choices(command: click.Command) -> Iterator[click.Parameter]:
+    """Options and arguments of a command, and of those below it, that take one of some words."""
+    yield from (each for each in command.params if isinstance(each.type, click.Choice))
+    for name in command.list_commands(click.Context(command)) if isinstance(command, click.Group) else ():
+        below = command.get_command(click.Context(command), name)
+        assert below is not None
+        yield from choices(below)
+
+
+def test_every_choice_offers_the_nearest_of_its_words() -> None:
+    found = list(choices(main))
+    assert len({name for each in found for name in each.opts}) > 10
+    for each in found:
+        assert isinstance(each.type, click.Choice)
+        for word in each.type.choices:
+            with pytest.raises(click.BadParameter, match=f"did you mean '{word}'"):
+                each.type.convert(f"{word}x", each, None)
+
+
+def test_a_wrong_choice_names_its_option(pipebench: CommandLine) -> None:
+    done = pipebench("compare", "--regime", "asinc")
+    assert done.code == 2
+    assert "'--regime': 'asinc' is not one of its values (did you mean 'async'?" in done.err
 
 
 @pytest.mark.parametrize("group", [[], ["plugin"], ["track"]], ids=" ".join)

@@ -256,6 +256,7 @@ def test_a_workflow_is_not_replaced_without_being_told_to(pipebench: CommandLine
         (("record", "--import-only"), "--benchmark-json"),
         (("record", "--budget", "-1s"), "is not a duration"),
         (("check", "--planners", "x"), "--planners would be for --against"),
+        (("init", "--suite", "chains,quik"), "unknown suite 'quik' (did you mean 'quick'?"),
         (("check", "--devices", "3"), "--devices would be for --against"),
         (("check", "--seq", "3"), "--seq would be for --against"),
     ],
@@ -264,6 +265,12 @@ def test_wrong_options(pipebench: CommandLine, arguments: tuple[str, ...], said:
     done = pipebench("track", *arguments)
     assert done.code == 2
     assert said in done.err
+
+
+def test_a_suite_that_is_not_there_is_named_before_both_are_installed(pipebench: CommandLine) -> None:
+    done = pipebench("track", "check", "--against", "HEAD", "--suite", "quik")
+    assert (done.code, "installing" in done.err) == (2, False)
+    assert "unknown suite 'quik' (did you mean 'quick'?" in done.err
 
 
 def test_help_imports_nothing_heavy() -> None:

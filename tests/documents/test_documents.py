@@ -4,12 +4,15 @@ import json
 import re
 from typing import Any
 
+import click
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipebench.cli.main import main
 from pipebench.documents.document import KINDS, PlannedProblem, Rows, decode, encode, kind_of, schema
+from pipebench.documents.naming import NAMINGS
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import FIRST_FIELDS, Problem
@@ -29,6 +32,24 @@ def broken(change: Any) -> bytes:
     document = json.loads(encode("problem", PROBLEM))
     change(document)
     return json.dumps(document).encode()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_another_kind_is_named_in_words_with_commands_that_there_are(kind: str) -> None:
+    wanted = "plan" if kind == "rows" else "rows"
+    data = json.dumps({"pipebench": kind, "version": 1, "content": {}}).encode()
+    with pytest.raises(PipebenchError) as error:
+        decode(data, wanted, "p.json")
+    words, commands = NAMINGS[kind]
+    assert error.value.message == f"p.json: holds {words}, not {NAMINGS[wanted].words}"
+    assert "a rows" not in error.value.message
+    for typed in commands:
+        assert typed in (error.value.hint or "")
+        name, *options = typed.split()
+        command = main.get_command(click.Context(main), name)
+        assert command is not None
+        offered = {spelling for each in command.params for spelling in each.opts}
+        assert {each for each in options if each.startswith("--")} <= offered
 
 
 @pytest.mark.parametrize("schedule", [None, FINITE, PERIODIC])

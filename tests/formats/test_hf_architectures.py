@@ -45,6 +45,18 @@ def parameters(made: OperatorGraph) -> int:
     return sum(parameter.bytes for parameter in made.parameters) // FP32_BYTES
 
 
+@pytest.mark.parametrize(
+    ("published", "name"),
+    [
+        ("DeepSeek-V3", "deepseek_v3-61x7168"),
+        ("Qwen3-30B-A3B", "qwen3_moe-48x2048"),
+        ("Mixtral-8x7B-v0.1", "mixtral-32x4096"),
+    ],
+)
+def test_a_model_is_named_by_its_model_type(tmp_path: Path, published: str, name: str) -> None:
+    assert graph(read(tmp_path, named(published))).name == name
+
+
 @pytest.mark.parametrize("published", PUBLISHED, ids=NAMES)
 def test_parameters_are_those_of_the_checkpoint(tmp_path: Path, published: Published) -> None:
     assert parameters(graph(read(tmp_path, published))) == published.parameters

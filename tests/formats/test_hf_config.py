@@ -58,18 +58,18 @@ def test_mixtral(tmp_path: Path) -> None:
 
 
 def test_mistral_is_a_llama(tmp_path: Path) -> None:
-    assert options(config(tmp_path, model_type="mistral")) == options(config(tmp_path))
+    assert options(config(tmp_path, model_type="mistral")) == options(config(tmp_path)) | {"model_type": "mistral"}
 
 
 def test_qwen2_is_a_llama_with_biases_of_query_key_and_value(tmp_path: Path) -> None:
     made = options(config(tmp_path, model_type="qwen2", sliding_window=131072, use_sliding_window=False))
-    assert made == options(config(tmp_path)) | {"qkv_bias": True}
+    assert made == options(config(tmp_path)) | {"model_type": "qwen2", "qkv_bias": True}
 
 
 def test_qwen3_is_a_llama_with_a_width_of_heads_and_norms_of_them(tmp_path: Path) -> None:
     sizes = {"hidden_size": 5120, "num_attention_heads": 64, "head_dim": 128}
     made = options(config(tmp_path, model_type="qwen3", **sizes))
-    assert made == options(config(tmp_path, **sizes)) | {"head_norm": True}
+    assert made == options(config(tmp_path, **sizes)) | {"model_type": "qwen3", "head_norm": True}
     assert made["head"] == 128
 
 

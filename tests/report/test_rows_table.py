@@ -1,11 +1,13 @@
-"""Rows as Markdown and CSV."""
+"""Rows as Markdown, CSV and LaTeX."""
 
 import csv
+import re
 from io import StringIO
 
 from pipebench.domain.artefact import Curve, Figure, Panel
 from pipebench.domain.row import Row
 from pipebench.report.rows import rows_csv, rows_markdown
+from pipebench.report.rows_latex import rows_latex
 from pipebench.report.text.findings import series_csv
 from tests.report.rows import row
 
@@ -28,6 +30,33 @@ def test_markdown_has_one_line_a_row_and_no_markup_of_others() -> None:
     assert lines[2].startswith("| a\\|b&lt;i> | 1f1b | sync |")
     assert lines[3].startswith("| !\\[c](https://example.org) | ")
     assert len({line.replace("\\|", "").count("|") for line in lines}) == 1
+
+
+def latex_cells(text: str) -> list[list[str]]:
+    """The lines of a tabular behind its head, cell by cell."""
+    lines = [line.removesuffix(r" \\") for line in text.splitlines() if line.endswith(r"\\")]
+    return [re.split(r"(?<!\\) & ", line) for line in lines[1:]]
+
+
+def test_latex_has_a_block_for_each_problem_and_figures_that_align() -> None:
+    small = row("a", throughput=8.25, memory_bytes=1_350_000_000, search_cpu_s=0.0123, gap=0.2187)
+    large = row("b", throughput=312.5, memory_bytes=14_500_000_000, search_cpu_s=1.5, gap=None)
+    text = rows_latex([small, large, row("c", mini_batch=small.mini_batch * 2)])
+    assert r"samples/s & gap (\%) & fit & memory (GB) & bubble (\%) & search (ms) & status" in text
+    first, one, other, second, _ = latex_cells(text)
+    assert [len(each) for each in (first, one, other, second)] == [1, 11, 11, 1]
+    assert first[0].startswith(r"\multicolumn{11}{l}{")
+    assert one[4:6] + one[7:8] + one[9:10] == ["8.25", "21.9", "1.35", "12.3"]
+    assert other[4:6] + other[7:8] + other[9:10] == ["312.50", "--", "14.50", "1500.0"]
+
+
+def test_latex_runs_nothing_of_others() -> None:
+    text = rows_latex([row(r"\input{/x}&$_#%~^<*[1]|"), row("[2]\n*")])
+    _, one, other = latex_cells(text)
+    assert one[0] == (
+        r"\textbackslash{}input\{/x\}\&\$\_\#\%\textasciitilde{}\textasciicircum{}\textless{}{*}{[}1]\textbar{}"
+    )
+    assert re.fullmatch(r"\{\[\}2\].*\{\*\}", other[0])
 
 
 def test_the_series_of_an_artefact_run_nothing_either() -> None:

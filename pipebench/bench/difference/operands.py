@@ -4,6 +4,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pipebench.documents.naming import in_words
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
@@ -52,7 +53,7 @@ def open_side(path: str) -> PlanSide | ResultsSide:
         return PlanSide(path, value.plan, schedule=value.schedule, scheduler=value.scheduler)
     if kind == "rows":
         return ResultsSide(path, value.rows)
-    raise PipebenchError(f"{path!r} holds a {kind}, neither a plan nor rows", WHAT_FITS)
+    raise PipebenchError(f"{path!r} holds {in_words(kind)}, neither a plan nor rows", WHAT_FITS)
 
 
 def _is_zip(path: str) -> bool:

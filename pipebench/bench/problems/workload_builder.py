@@ -57,7 +57,7 @@ def with_file_setting(spec: WorkloadSpec, profile: Profile) -> tuple[WorkloadSpe
     if spec.samples is None and setting.mini_batch is not None:
         taken["mini_batch"] = setting.mini_batch
         said.append(f"mini-batch {setting.mini_batch}")
-    lines = [f"{profile.name}: {note}" for note in profile.provenance.notes]
+    lines = [f"{profile.name}: {note}" for note in profile.provenance.lines]
     if taken:
         lines.append(f"{profile.name}: {', '.join(said)}, as its file says")
     return replace_fields(spec, **taken), tuple(lines)

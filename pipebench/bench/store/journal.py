@@ -18,6 +18,7 @@ from pipebench.bench.store.lines import Lines, PlacedLine, sync_folder
 from pipebench.bench.store.objects import ObjectFolder, Objects
 from pipebench.bench.store.stored_rows import now
 from pipebench.documents.decoding import MALFORMED, collector_paused
+from pipebench.documents.naming import in_words
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.value import Value
 from pipebench.formats.files import read_file, write_file
@@ -95,7 +96,7 @@ def check_manifest(data: bytes, path: str, kind: RecordKind[Any]) -> None:
     if envelope.pipebench != kind.name:
         reader = SHOWN_BY.get(envelope.pipebench, "").format(path)
         raise PipebenchError(
-            f"{where}: its {MANIFEST} holds a {envelope.pipebench}, not a {kind.name}",
+            f"{where}: its {MANIFEST} holds {in_words(envelope.pipebench)}, not {in_words(kind.name)}",
             f"`{reader}` shows it" if reader else None,
         )
     if envelope.version != kind.version:

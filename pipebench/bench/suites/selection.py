@@ -105,10 +105,15 @@ def _spec(overrides: dict[str, Any], **source: str) -> WorkloadSpec:
 
 def chosen_suites(selection: Selection) -> list[ChosenSuite]:
     """The suites that are selected, the default suite where nothing is; `settle` reads what else they say."""
-    names = [name for text in selection.suites for name in split_list(text)]
-    if not names and not (selection.models or selection.profiles or selection.configs):
-        names = [SUITE]
-    return load_suites(names)
+    named = suites_named(selection.suites)
+    if named or selection.models or selection.profiles or selection.configs:
+        return named
+    return load_suites([SUITE])
+
+
+def suites_named(texts: Sequence[str]) -> list[ChosenSuite]:
+    """The suites of texts NAME,…; raises PipebenchError as `load_suites`."""
+    return load_suites(name for text in texts for name in split_list(text))
 
 
 def _of_suites(builder: WorkloadBuilder, suites: list[ChosenSuite], overrides: dict[str, Any]) -> list[Workload]:

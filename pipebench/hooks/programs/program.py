@@ -17,6 +17,7 @@ from tempfile import TemporaryFile
 from typing import IO
 
 from pipebench.documents.document import decode, encode, kind_of
+from pipebench.documents.naming import in_words
 from pipebench.domain.errors import (
     InfeasibleProblem,
     InvalidValue,
@@ -274,7 +275,9 @@ def _read(output: bytes, source: str) -> ProgramResult:
         begins = output[: 4 * SHOWN_LETTERS].decode(errors="replace").strip()[:SHOWN_LETTERS]
         raise PipebenchError(f"{error.message}; it begins with {begins!r}", error.hint or WRITE) from None
     if kind not in OUTPUT_KINDS:
-        raise PipebenchError(f"{source}: holds a {kind}, not a plan", f"write one of {', '.join(OUTPUT_KINDS)}")
+        raise PipebenchError(
+            f"{source}: holds {in_words(kind)}, not a plan", f"write one of {', '.join(OUTPUT_KINDS)}"
+        )
     value = decode(output, kind, source)
     if isinstance(value, ProgramResult):
         return value

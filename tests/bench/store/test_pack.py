@@ -225,7 +225,7 @@ def test_what_holds_no_results(store: Store, tmp_path: Path) -> None:
     for path, reason in (
         (tmp_path, "is not a store"),
         (tmp_path / "none", "there are no results"),
-        (tmp_path / "plan.json", "holds a cluster, not a rows"),
+        (tmp_path / "plan.json", "holds a cluster, not rows"),
         (store.path / "rows.jsonl", "is a part of a store"),
         (store.path / "store.json", "is a part of a store"),
     ):

@@ -162,7 +162,7 @@ def test_a_damaged_manifest_is_one_line(tmp_path: Path, manifest: bytes) -> None
 
 def test_another_document_is_no_store(tmp_path: Path) -> None:
     (tmp_path / "store.json").write_bytes(b'{"pipebench":"rows","version":1,"content":{"rows":[]}}')
-    with pytest.raises(PipebenchError, match="holds a rows, not a store"):
+    with pytest.raises(PipebenchError, match="holds rows, not a store"):
         Store.open(tmp_path)
 
 

@@ -197,6 +197,18 @@ def test_no_time_is_a_timeout(variant: str) -> None:
         plan(chain(), context)
 
 
+def test_too_many_blocks_are_refused_before_the_search() -> None:
+    """Small tables, of few micro-batches, would come first: the search of those alone takes minutes."""
+    on = cluster(128, 10**9)
+    problem = chain_problem(
+        [5] * 129, [9] * 129, on, weights=[4] * 129, saved=[3] * 129, mode="sync", mini_batch=256
+    )
+    context = Context(options=RaNNCOptions(blocks=0), services=services(), deadline_s=time.monotonic() + 1)
+    with pytest.raises(UnsupportedProblem, match=r"129 blocks on up to 128 devices make tables of 4\.7 GB"):
+        plan(problem, context)
+    assert "stage_searches" not in context.counters
+
+
 def test_counters_are_exact_from_run_to_run() -> None:
     counted = []
     for _ in range(2):

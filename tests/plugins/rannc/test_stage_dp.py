@@ -81,6 +81,16 @@ def test_all_labels_is_the_optimum_for_every_number_of_stages(seed: int) -> None
             assert sum(replicas for _, replicas in solved.cuts[stages].stages) == devices
 
 
+def test_out_of_time_the_cuts_that_are_done_are_those_of_a_whole_search() -> None:
+    times = random_times(Random(3), 6, 5)
+    whole = all_labels(times, 5, 5).cuts
+    asked = iter([False] * (6 + 5 + 4))  # once for each number of blocks of one, two and three stages
+    cut_short = all_labels(times, 5, 5, lambda: next(asked, True)).cuts
+    assert list(whole) == [1, 2, 3, 4, 5]
+    assert cut_short == {stages: whole[stages] for stages in (1, 2, 3)}
+    assert not one_label(times, 3, 5, out_of_time=lambda: True).cuts
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_one_label_is_the_optimum_where_backwards_follow_forwards(seed: int) -> None:
     chance = Random(seed)

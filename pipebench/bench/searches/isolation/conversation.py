@@ -47,7 +47,7 @@ class ChildExit:
     peak_bytes: resident memory.
     prepared: whether it said that it was prepared. prepare_s, prepare_cpu_s: wall and CPU seconds until then.
     cpu_s: CPU seconds of it and of all that descended from it, since it was handed something, else in all.
-    wall_s: from then on until its last message.
+    wall_s: from then on until its last message, or until it was ended at a limit.
     outliving: processes that still ran after it.
     calibration_cpu_s: of each calibration right before it was started.
     stopped: it reached a limit and was ended. lost: the server itself went down.
@@ -101,7 +101,7 @@ class Conversation:
             left_s = until_s - time.monotonic()
             if left_s <= 0 and not ended.stopped:
                 self._commands.sendall(KILL)
-                ended.stopped = True
+                ended.stopped, ended.wall_s = True, time.monotonic() - self._began_s
             streams = [stream for stream in (self._reports, self._output) if stream.open]
             writing = [self._hand] if self._hand is not None and self._left else []
             wait_s = END_S if ended.stopped else max(0.0, left_s)
@@ -109,7 +109,7 @@ class Conversation:
             ready, writable, _ = select.select(waiting, writing, [], wait_s)
             if self._output in ready:
                 self._output.read()
-            if self._reports in ready and self._reports.read():
+            if self._reports in ready and self._reports.read() and not ended.stopped:
                 ended.wall_s = time.monotonic() - self._began_s
             if self._reads_clock and any(each[:1] == MESSAGE for each in frames(self._reports.kept)):
                 self._read_clock()

@@ -9,7 +9,7 @@ import click
 from pipebench.cli.application import open_host, show_new_warnings
 from pipebench.cli.completion import one_of
 from pipebench.cli.groups import invocation
-from pipebench.cli.parameters import WholeFrom
+from pipebench.cli.parameters import OneOf, WholeFrom
 from pipebench.cli.terminal import console, print_json, say
 from pipebench.documents.units import quantity
 from pipebench.domain.errors import ExitCode
@@ -25,7 +25,7 @@ def _tables() -> Mapping[str, str]:
 @click.argument("runs", shell_complete=one_of(_tables))
 @click.option(
     "--by",
-    type=click.Choice(["model", "source", "gpus", "degrees"]),
+    type=OneOf(["model", "source", "gpus", "degrees"]),
     default="model",
     show_default=True,
     help="What the runs of a group have in common.",

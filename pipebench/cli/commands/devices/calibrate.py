@@ -8,7 +8,7 @@ import click
 
 from pipebench.cli.application import open_host, show_new_warnings
 from pipebench.cli.completion import one_of
-from pipebench.cli.parameters import WholeFrom
+from pipebench.cli.parameters import OneOf, WholeFrom
 from pipebench.cli.terminal import console, print_json, say
 from pipebench.documents.units import quantity
 from pipebench.domain.errors import ExitCode
@@ -52,7 +52,7 @@ def _frameworks() -> Mapping[str, str]:
 )
 @click.option(
     "--leave-out",
-    type=click.Choice(["runs", "shapes", "both"]),
+    type=OneOf(["runs", "shapes", "both"]),
     default="both",
     show_default=True,
     help="What is left out of fits in turn, to see how good they are for runs that they did not see.",

@@ -62,7 +62,7 @@ def command(
     )
     file = write_profile(profile, output, name)
     write_file(output, file.data)
-    for note in profile.provenance.notes:
+    for note in profile.provenance.lines:
         say(f"read: {note}", err=True)
     for what in file.lost:
         say(f"not carried: {what}", err=True)

@@ -9,7 +9,7 @@ import click
 
 from pipebench.cli.application import open_host
 from pipebench.cli.completion import of_slot, one_of
-from pipebench.cli.parameters import WholeFrom, launch_options, with_launch
+from pipebench.cli.parameters import OneOf, WholeFrom, launch_options, with_launch
 from pipebench.cli.terminal import console, say
 from pipebench.defaults import EXAMPLE_MODEL, MEASURING_PROFILER, PROFILER
 from pipebench.domain.errors import PipebenchError
@@ -40,7 +40,7 @@ measured inside one machine, and with --nnodes also between machines.
 )
 @click.option("--device", multiple=True, help=f"Device types; for the profiler {MEASURING_PROFILER}: cpu or cuda.")
 @click.option("--micro-batches", default="1,2,4,8", show_default=True, help="Sizes to profile, by commas.")
-@click.option("--precision", type=click.Choice(PRECISIONS), default="fp32", show_default=True, help="Of tensors.")
+@click.option("--precision", type=OneOf(PRECISIONS), default="fp32", show_default=True, help="Of tensors.")
 @click.option(
     "--selective",
     is_flag=True,
@@ -98,7 +98,7 @@ def command(
     for left in (scratch, scratch.with_name(f"{scratch.name}.draft")):
         left.unlink(missing_ok=True)
     print_profile(console(), made)
-    for note in made.provenance.notes:
+    for note in made.provenance.lines:
         say(f"note: {note}", err=True)
     return 0
 

@@ -15,6 +15,7 @@ from pipebench.cli.groups import invocation
 from pipebench.cli.option_groups import HOW, OUTPUT, WHO, GroupedCommand, option
 from pipebench.cli.parameters import (
     REAL,
+    OneOf,
     WholeFrom,
     finite_seconds,
     memory_bytes,
@@ -145,7 +146,7 @@ FAILURES = {
 @click.command(cls=GroupedCommand)
 @option(WHO, "--planners", shell_complete=some_of(of_slot("planners")), multiple=True, help=PLANNERS_HELP)
 @option(WHO, "--plans", shell_complete=files, multiple=True, type=str, help=PLANS_HELP)
-@option(WHO, "--regime", type=click.Choice(["sync", "async"]), help="One regime in place of both.")
+@option(WHO, "--regime", type=OneOf(["sync", "async"]), help="One regime in place of both.")
 @option(
     WHO,
     "--schedulers",
@@ -171,13 +172,13 @@ FAILURES = {
 @option(HOW, "--shard", metavar="K/N", help="Only part K of N of the trials, such as 3/8; `merge` joins them.")
 @option(HOW, "--array", is_flag=True, help="The shard of this task of a Slurm job array, in a store below --out.")
 @option(HOW, "--jobs", type=WholeFrom(1), help="Trials side by side here (no search times to compare).")
-@option(HOW, "--backend", type=click.Choice(["loky", "dask"]), help="Where they run side by side.")
+@option(HOW, "--backend", type=OneOf(["loky", "dask"]), help="Where they run side by side.")
 @option(HOW, "--scheduler-address", help="Of a Dask cluster, such as tcp://host:8786.")
 @option(
     OUTPUT,
     "--fail-on",
     multiple=True,
-    type=click.Choice(list(FAILURES)),
+    type=OneOf(list(FAILURES)),
     help="Exit code 1 when a row is so, and 0 for the rest.",
 )
 @no_wait_option

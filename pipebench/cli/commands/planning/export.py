@@ -7,6 +7,7 @@ import click
 
 from pipebench.cli.application import open_host
 from pipebench.cli.completion import files
+from pipebench.cli.parameters import OneOf
 from pipebench.cli.terminal import print_json, say
 from pipebench.defaults import LAYOUT_PLANNER
 from pipebench.domain.errors import ExitCode, PipebenchError
@@ -22,7 +23,7 @@ FORMATS = ["megatron", "torchtitan", "pipelining", "deepspeed", "pipedream"]
 
 @click.command()
 @click.argument("plan", shell_complete=files)
-@click.option("--to", "name", required=True, type=click.Choice(FORMATS), help="The framework.")
+@click.option("--to", "name", required=True, type=OneOf(FORMATS), help="The framework.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the block to a file.")
 @click.option(
     "--schedule", "csv", type=click.Path(path_type=Path), help="torchtitan: where the schedule's CSV goes."

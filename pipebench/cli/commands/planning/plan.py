@@ -9,7 +9,15 @@ from pipebench.cli.application import open_host, show_new_warnings
 from pipebench.cli.commands.planning.export import ALLOW_IDLE, FORMATS
 from pipebench.cli.completion import of_slot, one_of, planners_and_best
 from pipebench.cli.option_groups import HOW, OUTPUT, WHO, GroupedCommand, option
-from pipebench.cli.parameters import REAL, WholeFrom, finite_seconds, no_wait_option, patience_s, share_or_none
+from pipebench.cli.parameters import (
+    REAL,
+    OneOf,
+    WholeFrom,
+    finite_seconds,
+    no_wait_option,
+    patience_s,
+    share_or_none,
+)
 from pipebench.cli.terminal import console, print_json, say
 from pipebench.cli.workload_options import SEED, chosen_workloads, workload_options
 from pipebench.defaults import BEST
@@ -24,7 +32,7 @@ if TYPE_CHECKING:
 
 @click.command(cls=GroupedCommand)
 @click.argument("planner", shell_complete=one_of(planners_and_best))
-@option(WHO, "--regime", type=click.Choice(["sync", "async"]), help="The regime (default: the planner's own).")
+@option(WHO, "--regime", type=OneOf(["sync", "async"]), help="The regime (default: the planner's own).")
 @option(
     WHO,
     "--scheduler",
@@ -43,7 +51,7 @@ if TYPE_CHECKING:
 @option(WHO, "--coarsen", type=WholeFrom(1), help="The planner sees at most so many blocks.")
 @no_wait_option
 @option(OUTPUT, "-o", "--output", type=click.Path(path_type=Path), help="Write the plan, problem embedded.")
-@option(OUTPUT, "--export", "exported", type=click.Choice(FORMATS), help="Then write it for a framework.")
+@option(OUTPUT, "--export", "exported", type=OneOf(FORMATS), help="Then write it for a framework.")
 @option(OUTPUT, "--allow-idle", is_flag=True, help=f"With --export: {ALLOW_IDLE.lower()}")
 @option(OUTPUT, "--json", "as_json", is_flag=True, help="The row as JSON on stdout.")
 @workload_options

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from pipebench.cli.application import open_host, show_new_warnings
+from pipebench.cli.parameters import OneOf
 from pipebench.cli.shipped import SHIPPED, Entries, built_in_formats
 from pipebench.cli.terminal import print_json, say, width
 from pipebench.hooks.descriptors import SLOTS, Component, Planner
@@ -14,7 +15,7 @@ from pipebench.hooks.references import short_reference
 @click.command()
 @click.argument(
     "what",
-    type=click.Choice([*SLOTS, *SHIPPED]),
+    type=OneOf([*SLOTS, *SHIPPED]),
     default="planners",
 )
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")

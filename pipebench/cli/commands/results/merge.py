@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pipebench.cli.completion import files
+from pipebench.cli.parameters import OneOf
 from pipebench.cli.terminal import say
 from pipebench.domain.errors import ExitCode, PipebenchError
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 @click.option(
     "-o", "--out", shell_complete=files, required=True, type=click.Path(path_type=Path), help="The new store."
 )
-@click.option("--prefer", type=click.Choice(["first", "newest"]), help="Whose row counts where results differ.")
+@click.option("--prefer", type=OneOf(["first", "newest"]), help="Whose row counts where results differ.")
 def command(stores: tuple[str, ...], out: Path, prefer: str | None) -> int:
     """Join STORES, such as the shards of a sweep or the nights of two machines, to a new one; they are only read.
 

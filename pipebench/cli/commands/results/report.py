@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pipebench.domain.row import Row
     from pipebench.report.text.console import SafeConsole
 
-ENDINGS = (".html", ".svg", ".md", ".csv")
+ENDINGS = (".html", ".svg", ".md", ".csv", ".tex")
 PICTURE_COLUMNS = 100
 """Of the terminal that a picture shows, unless another number is said."""
 
@@ -31,7 +31,7 @@ PICTURE_COLUMNS = 100
     type=click.Path(path_type=Path),
     default=Path("report.html"),
     show_default=True,
-    help="A page (.html), the blocks of `compare` as a picture (.svg), or a table (.md, .csv).",
+    help="A page (.html), the blocks of `compare` as a picture (.svg), or a table (.md, .csv, .tex).",
 )
 @click.option("--title", help="The heading of a page, the words that stand for a picture.")
 @click.option("--columns", type=WholeFrom(40), help=f"Width of a picture  [default: {PICTURE_COLUMNS}]")
@@ -62,6 +62,7 @@ def _write_report(results: str, output: Path, title: str | None, columns: int | 
     from pipebench.report.chart.terminal import terminal_svg
     from pipebench.report.html.rows_page import rows_page
     from pipebench.report.rows import rows_csv, rows_markdown
+    from pipebench.report.rows_latex import rows_latex
     from pipebench.report.text.comparisons.comparison import print_comparison
 
     if output.suffix not in ENDINGS:
@@ -91,6 +92,8 @@ def _write_report(results: str, output: Path, title: str | None, columns: int | 
         text = rows_csv(rows)
     elif output.suffix == ".md":
         text = rows_markdown(rows)
+    elif output.suffix == ".tex":
+        text = rows_latex(rows)
     elif output.suffix == ".svg":
         explainer = Explainer(open_host())
 

@@ -90,11 +90,13 @@ def _option_names() -> dict[str, str]:
 
 
 def _against(named: str, choice: dict[str, Any], html: Path | None, markdown: Path | None, as_json: bool) -> int:
+    from pipebench.bench.suites.selection import suites_named
     from pipebench.report.tracking.reports import against_report
     from pipebench.system.scratch import scratch_folder
     from pipebench.track.against.comparison import compare_sides
     from pipebench.track.against.installation import install_sides
 
+    suites_named(choice["suites"])
     budget_s = choice.pop("budget")
     with scratch_folder() as scratch:
         say("installing both …", err=True)

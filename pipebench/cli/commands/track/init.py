@@ -8,7 +8,7 @@ import click
 from pipebench.cli.commands.track.options import duration_s
 from pipebench.cli.commands.track.record import REGIMES
 from pipebench.cli.completion import of_slot, some_of, suites
-from pipebench.cli.parameters import REAL
+from pipebench.cli.parameters import REAL, OneOf
 from pipebench.cli.terminal import say
 from pipebench.domain.errors import PipebenchError
 from pipebench.track.workflow.nightly import Nightly
@@ -22,7 +22,7 @@ CONSTRAINTS = re.compile(r"(?<!\S)(-c|--constraint)\b")
     "--planners", shell_complete=some_of(of_slot("planners")), multiple=True, help="As of `track record`."
 )
 @click.option("--suite", "suites", shell_complete=some_of(suites), multiple=True, help="As of `track record`.")
-@click.option("--regime", type=click.Choice(REGIMES), help="As of `track record`.")
+@click.option("--regime", type=OneOf(REGIMES), help="As of `track record`.")
 @click.option("--timeout", type=REAL, help="As of `track record`.")
 @click.option("--budget", default=Nightly.budget, show_default=True, help="Time for a night.")
 @click.option("--branch", default=Nightly.branch, show_default=True, help="Where the history is kept.")
@@ -66,10 +66,12 @@ def command(
 
     The job that runs planners may only read; the one that writes runs none, and only adds to the history. Actions
     are named by their commits. Solvers and numerical packages have the versions of constraints.txt, which is
-    written where there is none, with those that are installed here.
+    written where there is none, with those that are installed here. Suites must be there: names, or files.
     """
+    from pipebench.bench.suites.selection import suites_named
     from pipebench.formats.files import read_file, write_file
 
+    suites_named(suites)
     option = next(param for param in ctx.command.params if param.name == "budget")
     budget_s = duration_s(ctx, option, budget)
     record = [word for name in planners for word in ("--planners", name)]

@@ -11,7 +11,7 @@ from pipebench.cli.commands.planning.compare import PLANNERS_HELP
 from pipebench.cli.commands.track.options import duration_s, history_option
 from pipebench.cli.completion import of_slot, some_of
 from pipebench.cli.option_groups import HOW, WHO, GroupedCommand, option
-from pipebench.cli.parameters import REAL, finite_seconds, memory_bytes, trust_in_files, trust_option
+from pipebench.cli.parameters import REAL, OneOf, finite_seconds, memory_bytes, trust_in_files, trust_option
 from pipebench.cli.terminal import say
 from pipebench.cli.workload_options import SEED, chosen_workloads, selection, workload_options
 from pipebench.documents.units import quantity
@@ -41,7 +41,7 @@ REGIMES = ("sync", "async", "both")
 @option(
     WHO,
     "--regime",
-    type=click.Choice(REGIMES),
+    type=OneOf(REGIMES),
     help="Each planner in this one; both: in each that it plans for  [default: the first that it plans for]",
 )
 @option(HOW, "--budget", callback=duration_s, default="20m", show_default=True, help="Time for the night.")

@@ -63,6 +63,25 @@ def test_in_a_comparison_nothing_is_offered(tmp_path: Path) -> None:
     assert row.status == "timeout"
 
 
+def test_the_seconds_of_a_search_that_is_ended_are_not_those_of_its_last_words(tmp_path: Path) -> None:
+    talking = (
+        HONEST
+        + """
+import time
+
+found = plan
+
+def plan(problem, context):
+    if problem.cluster.memory_bytes != 1000:  # a toy problem
+        return found(problem, context)
+    context.report(0.1, "begun")
+    time.sleep(60)
+"""
+    )
+    row = run(tmp_path, talking, heard=lambda _: None, **LISTENING).row
+    assert (row.status, row.reason) == ("timeout", "no plan within 0.4 s")
+
+
 @pytest.fixture
 def interruptible() -> Iterator[None]:
     """Python's handler, which is not there when the tests run in the background of a shell."""
