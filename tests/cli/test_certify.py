@@ -14,6 +14,7 @@ from pipebench.bench import certification
 from pipebench.bench.certification import certify, subjects
 from pipebench.bench.store import open_results
 from pipebench.certificates.write import Certificate
+from pipebench.cli.main import run
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.value import digest
@@ -22,12 +23,18 @@ from tests.cli.command_line import CommandLine
 ROWS = ("compare", "--planners", "madpipe,uniform", "--profile", "resnet50", "-n", "2", "--memory", "16GB")
 
 
-@pytest.fixture
-def store(pipebench: CommandLine, tmp_path: Path) -> str:
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store of two planners in both regimes."""
-    path = str(tmp_path / "store")
-    assert pipebench(*ROWS, "--out", path).code == 0
+    path = tmp_path_factory.mktemp("compared") / "store"
+    assert run([*ROWS, "--out", str(path)]) == 0
     return path
+
+
+@pytest.fixture
+def store(compared: Path, tmp_path: Path) -> str:
+    """A copy of its own."""
+    return str(shutil.copytree(compared, tmp_path / "store"))
 
 
 def test_from_a_comparison_to_checked_certificates(pipebench: CommandLine, store: str, tmp_path: Path) -> None:

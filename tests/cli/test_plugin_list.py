@@ -3,7 +3,7 @@
 import json
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -73,71 +73,78 @@ def ailments(pipebench: CommandLine) -> dict[str, tuple[str, str]]:
     return {each["plugin"]: (each["what"], each["remedy"]) for each in found}
 
 
-@pytest.mark.parametrize(
-    ("source", "what", "remedy"),
-    [
-        ("import no_such_module_anywhere", "ModuleNotFoundError", "pip install no_such_module_anywhere"),
-        ("import sick_one.part", "ModuleNotFoundError", "pip install --force-reinstall sick-one"),
-        ("raise RuntimeError('no licence')", "no licence", "pip install --upgrade sick-one"),
-        (NAMED.replace("API = 1", "API = 7"), "hook API 7", "pip install --upgrade pipebench"),
-        (NAMED.replace("API = 1", "API = 0"), "hook API 0", "pip install --upgrade sick-one"),
-        ("x = 1", "states no PIPEBENCH_API", "pip install --upgrade sick-one"),
-        (GOOD.replace("{name}", "madpipe"), "already provided by pipebench", "pip uninstall sick-one"),
-        (NAMED.replace("pipebench_planners", "pipebench_planers"), "no hook", "pip install --upgrade sick-one"),
-        ("import pandas\n" + NAMED, "imports pandas in every command", "pip install --upgrade sick-one"),
-        (NAMED.replace("@hookimpl\n", ""), "pipebench_planners is no hook: it", "pip install --upgrade sick-one"),
-        ("import time; time.sleep(1.1)\n" + NAMED, "takes 1.", "pip install --upgrade sick-one"),
-    ],
+def put_all(installed: Install, sources: Iterable[str]) -> list[str]:
+    """Plugins sick-0, sick-1, … of sources that say `sick_one`, each with its own planner; how they are named."""
+    names = []
+    for number, source in enumerate(sources):
+        installed(
+            f"sick-{number}", source.replace("sick_one", f"sick_{number}").replace('"named"', f'"named{number}"')
+        )
+        names.append(f"sick-{number} 1.2 (sick_{number})")
+    return names
+
+
+REMEDIES = (
+    ("import no_such_module_anywhere", "ModuleNotFoundError", "pip install no_such_module_anywhere"),
+    ("import sick_one.part", "ModuleNotFoundError", "pip install --force-reinstall sick-one"),
+    ("raise RuntimeError('no licence')", "no licence", "pip install --upgrade sick-one"),
+    (NAMED.replace("API = 1", "API = 7"), "hook API 7", "pip install --upgrade pipebench"),
+    (NAMED.replace("API = 1", "API = 0"), "hook API 0", "pip install --upgrade sick-one"),
+    ("x = 1", "states no PIPEBENCH_API", "pip install --upgrade sick-one"),
+    (GOOD.replace("{name}", "madpipe"), "already provided by pipebench", "pip uninstall sick-one"),
+    (NAMED.replace("pipebench_planners", "pipebench_planers"), "no hook", "pip install --upgrade sick-one"),
+    ("import pandas\n" + NAMED, "imports pandas in every command", "pip install --upgrade sick-one"),
+    (NAMED.replace("@hookimpl\n", ""), "pipebench_planners is no hook: it", "pip install --upgrade sick-one"),
+    ("import time; time.sleep(1.1)\n" + NAMED, "takes 1.", "pip install --upgrade sick-one"),
 )
+"""What is wrong with a plugin, the words that say so, and what its user does."""
+AUTHORS = (
+    ("import no_such_module_anywhere", "name the distribution of no_such_module_anywhere in the dependencies"),
+    ("import sick_one.part", ""),
+    ("x = 1", "write PIPEBENCH_API = 1 in the module sick_one"),
+    (NAMED.replace("API = 1", "API = 7"), ""),
+    (GOOD.replace("{name}", "madpipe"), "give it another name"),
+    (GOOD.replace("{name}", "Bad Name!"), "correct it in the module sick_one"),
+    (
+        NAMED.replace("pipebench_planners", "pipebench_planers"),
+        "rename it in the module sick_one: did you mean 'pipebench_planners'?",
+    ),
+    ("print('hello')\n" + NAMED, "take the print out of what sick_one runs when it is imported"),
+    ("import os; os.chdir('/')\n" + NAMED, "take the change out of what sick_one runs when it is imported"),
+    (
+        NAMED.replace("@hookimpl\n", ""),
+        "write @hookimpl (from pipebench.hooks) above it in the module sick_one",
+    ),
+    (NAMED.replace("API = 1", "API = 0"), "write it for hook API 1"),
+    (NAMED.replace("API = 1", "API = '1'"), "write PIPEBENCH_API = 1 in the module sick_one"),
+    ("import time; time.sleep(1.1)\n" + NAMED, "do the work in the module that `load` names"),
+    (NAMED.replace(":plan", ":plam"), "correct `load` of the planner named, or the module that it names"),
+)
+"""What is wrong with a plugin, and what its author does."""
+
+
 def test_the_doctor_names_what_mends_it(
-    pipebench: CommandLine,
-    installed: Install,
-    source: str,
-    what: str,
-    remedy: str,
-    monkeypatch: pytest.MonkeyPatch,
+    pipebench: CommandLine, installed: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delitem(sys.modules, "pandas", raising=False)
-    (installed("sick-one", source).parents[1] / "pandas.py").touch()
+    (tmp_path / "pandas.py").touch()
+    names = put_all(installed, (source for source, _, _ in REMEDIES))
     found = {name: told for name, told in ailments(pipebench).items() if "sick" in name}
-    assert list(found) == ["sick-one 1.2 (sick_one)"], found
-    assert what in found["sick-one 1.2 (sick_one)"][0]
-    assert found["sick-one 1.2 (sick_one)"][1] == remedy
+    assert sorted(found) == sorted(names)
+    for number, (name, (_, what, remedy)) in enumerate(zip(names, REMEDIES, strict=True)):
+        assert what in found[name][0]
+        assert found[name][1] == remedy.replace("sick-one", f"sick-{number}")
 
 
-@pytest.mark.parametrize(
-    ("source", "author"),
-    [
-        ("import no_such_module_anywhere", "name the distribution of no_such_module_anywhere in the dependencies"),
-        ("import sick_one.part", ""),
-        ("x = 1", "write PIPEBENCH_API = 1 in the module sick_one"),
-        (NAMED.replace("API = 1", "API = 7"), ""),
-        (GOOD.replace("{name}", "madpipe"), "give it another name"),
-        (GOOD.replace("{name}", "Bad Name!"), "correct it in the module sick_one"),
-        (
-            NAMED.replace("pipebench_planners", "pipebench_planers"),
-            "rename it in the module sick_one: did you mean 'pipebench_planners'?",
-        ),
-        ("print('hello')\n" + NAMED, "take the print out of what sick_one runs when it is imported"),
-        ("import os; os.chdir('/')\n" + NAMED, "take the change out of what sick_one runs when it is imported"),
-        (
-            NAMED.replace("@hookimpl\n", ""),
-            "write @hookimpl (from pipebench.hooks) above it in the module sick_one",
-        ),
-        (NAMED.replace("API = 1", "API = 0"), "write it for hook API 1"),
-        (NAMED.replace("API = 1", "API = '1'"), "write PIPEBENCH_API = 1 in the module sick_one"),
-        ("import time; time.sleep(1.1)\n" + NAMED, "do the work in the module that `load` names"),
-        (NAMED.replace(":plan", ":plam"), "correct `load` of the planner named, or the module that it names"),
-    ],
-)
-def test_the_doctor_says_what_its_author_does(
-    pipebench: CommandLine, installed: Install, source: str, author: str
-) -> None:
-    installed("sick-one", source)
-    done = pipebench("plugin", "doctor", "--json")
-    (found,) = (each for each in json.loads(done.out)["ailments"] if "sick" in each["plugin"])
-    assert found["author"].startswith(author)
-    assert bool(found["author"]) == bool(author)
+def test_the_doctor_says_what_its_author_does(pipebench: CommandLine, installed: Install) -> None:
+    put_all(installed, (source for source, _ in AUTHORS))
+    told = json.loads(pipebench("plugin", "doctor", "--json").out)["ailments"]
+    found = {each["plugin"].split()[0].rstrip(":"): each["author"] for each in told if "sick" in each["plugin"]}
+    assert len(found) == len(AUTHORS)
+    for number, (_, author) in enumerate(AUTHORS):
+        expected = author.replace("sick_one", f"sick_{number}").replace("planner named", f"planner named{number}")
+        assert found[f"sick-{number}"].startswith(expected)
+        assert bool(found[f"sick-{number}"]) == bool(author)
 
 
 def test_a_plugin_that_waits_while_it_is_loaded_shows_for_how_long(
