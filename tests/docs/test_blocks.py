@@ -111,6 +111,7 @@ def plain(line: str) -> str:
 
 
 LONG = {
+    "docs/explanation/accuracy.md",
     "docs/explanation/trials.md",
     "docs/how-to/compare.md",
     "docs/how-to/publish-a-plugin.md",

@@ -1,4 +1,4 @@
-"""600 wrong inputs: each is accepted or refused in one line, soon and in little memory; and the fuzzer."""
+"""400 wrong inputs: each is accepted or refused in one line, soon and in little memory; and the fuzzer."""
 
 import random
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from tests.fuzz.seeds import Seed, Workshop
 from tests.fuzz.targets import TARGETS
 from tests.fuzz.worker import run_case
 
-INPUTS, PART, RUN_SEED = 600, 300, 17
+INPUTS, PART, RUN_SEED = 400, 200, 17
 
 
 @pytest.fixture(scope="module")
