@@ -131,11 +131,16 @@ class _Case:
         if not box.complete:
             return False
         every = range(1, 1 << len(self._counted.operators))
-        held = [
-            [one for one in box.within(rows, every if known is None else known[at]) if box.holds(rows, one)]
+        might = [
+            list(box.within(rows, every if known is None else known[at]))
             for at, (_, rows) in enumerate(self._groups)
         ]
-        if self._needed(held) > self._devices:
+        held = [
+            [one for one in sets if box.holds(rows, one)]
+            for sets, (_, rows) in zip(self._in_divisions(might), self._groups, strict=True)
+        ]
+        held = self._in_divisions(held)
+        if not any(held):
             return False
         if not split:
             return True
@@ -149,8 +154,23 @@ class _Case:
             )
         )
 
-    def _needed(self, held: list[list[int]]) -> int:
-        """The fewest devices of groups that hold all operators; more than there are where they are too few."""
+    def _in_divisions(self, held: list[list[int]]) -> list[list[int]]:
+        """Of the sets that groups hold those that are in a division of all operators among the devices, at least:
+        the fewest devices for all other operators are not too many. None where there is no division.
+        """
+        fewest, with_several = self._fewest(held)
+        if (fewest if self._kind.alone else with_several)[-1] > self._devices:
+            return [[] for _ in held]
+        every = len(fewest) - 1
+        return [
+            [one for one in sets if count + fewest[every ^ one] <= self._devices]
+            for (count, _), sets in zip(self._groups, held, strict=True)
+        ]
+
+    def _fewest(self, held: list[list[int]]) -> tuple[list[int], list[int]]:
+        """For each set of operators the fewest devices of groups that hold it together; and where one of these has
+        several devices. More than there are where they are too few.
+        """
         too_many = self._devices + 1
         least = [too_many] * (1 << len(self._counted.operators))
         for (count, _), sets in zip(self._groups, held, strict=True):
@@ -170,7 +190,7 @@ class _Case:
                 if not part:
                     break
                 part = (part - 1) & rest
-        return fewest[-1] if self._kind.alone else with_several[-1]
+        return fewest, with_several
 
 
 class _Box:

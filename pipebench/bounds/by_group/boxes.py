@@ -27,7 +27,7 @@ from pipebench.bounds.by_group.group_tables import (
     Case,
     GroupTables,
 )
-from pipebench.bounds.by_group.partition import Flow, Table, fewest_devices
+from pipebench.bounds.by_group.partition import Flow, Table, devices_that_might_do, fewest_of_sets
 from pipebench.bounds.by_group.rounds import Rounds, devices_of_sets
 from pipebench.bounds.memory import ancestors
 from pipebench.bounds.operators import divisors
@@ -179,10 +179,14 @@ class BoxTables:
             return False
         case, memory = self.case, self.case.graph.tables.free_bytes
         case.looked_at += case.each_look
-        needed = devices_of_sets(
-            self._flow, self._table, self._rounds, case.devices, self._holds, self._lacks, time_ns, room_ns, memory
-        )
-        return fewest_devices(needed, not case.case.alone) <= case.most_devices
+        known = case.devices, self._holds, self._lacks, time_ns, room_ns, memory
+        might, with_several = fewest_of_sets(devices_that_might_do(self._flow, self._table, *known))
+        if (might if case.case.alone else with_several)[-1] > case.most_devices:
+            return False
+        most = case.most_devices - might[::-1]  # all other operators need the rest
+        needed = devices_of_sets(self._flow, self._table, self._rounds, case.devices, most, *known[1:])
+        least, with_several = fewest_of_sets(needed)
+        return bool((least if case.case.alone else with_several)[-1] <= case.most_devices)
 
     @cached_property
     def single_ns(self) -> list[int]:

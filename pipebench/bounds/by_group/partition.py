@@ -8,6 +8,8 @@ from pipebench.algorithms.jit import kernel
 from pipebench.costs.quantise import IntArray
 
 TOO_MANY = 1 << 30
+NO_ROW = 1 << 58
+"""As the time and the bytes of an operator that a group cannot hold."""
 MOST_PAIRS = 256
 """Of time and memory that are kept; of more, neighbours are joined, which costs the least of each."""
 
@@ -150,11 +152,52 @@ def _best(made: IntArray, more: int, pairs: IntArray) -> int:
 
 
 @kernel
-def fewest_devices(needed: IntArray, several: bool = False) -> int:
-    """The fewest devices for all operators; TOO_MANY or more where no groups hold them.
+def devices_that_might_do(
+    flow: Flow,
+    table: Table,
+    devices: IntArray,
+    holds: IntArray,
+    lacks: IntArray,
+    time_ns: int,
+    room_ns: int,
+    memory_bytes: int,
+) -> IntArray:
+    """Of each set of operators the fewest devices of a group that holds it by the least times and bytes of its
+    operators, each by itself; see `rounds.devices_of_sets`.
+    """
+    (groups, sets), operators, kinds = holds.shape, len(flow.here_ns), len(table.time_ns)
+    needed = np.full(sets, TOO_MANY, np.int64)
+    sums = np.zeros((kinds + 1, sets), np.int64)
+    for group in range(groups):
+        for operator in range(operators):
+            least = np.full(kinds + 1, NO_ROW, np.int64)
+            for row in range(
+                table.first[group * operators + operator], table.first[group * operators + operator + 1]
+            ):
+                if table.held_bytes[row] <= memory_bytes:
+                    for kind in range(kinds):
+                        least[kind] = min(least[kind], table.time_ns[kind, row])
+                    least[kinds] = min(least[kinds], table.held_bytes[row])
+            for one in range(1 << operator):
+                for column in range(kinds + 1):
+                    sums[column, one | 1 << operator] = sums[column, one] + least[column]
+        for one in range(1, sets):
+            fits = sums[kinds, one] <= memory_bytes
+            for kind in range(kinds):
+                fits = fits and sums[kind, one] <= room_ns - flow.waits_ns[kind, one]
+            if not fits:
+                lacks[group, one] = max(lacks[group, one], time_ns)
+            if holds[group, one] <= time_ns or lacks[group, one] < time_ns:
+                needed[one] = min(needed[one], devices[group])
+    return needed
+
+
+@kernel
+def fewest_of_sets(needed: IntArray) -> tuple[IntArray, IntArray]:
+    """For each set of operators the fewest devices of groups that hold it together; and where one of these groups
+    has several devices. TOO_MANY or more where no groups do.
 
     needed: of each set the fewest devices of a group that holds it. Sets are bits of operators.
-    several: some group has more than one device.
     """
     sets = len(needed)
     least, with_several = np.full(sets, TOO_MANY, np.int64), np.full(sets, TOO_MANY, np.int64)
@@ -169,4 +212,4 @@ def fewest_devices(needed: IntArray, several: bool = False) -> int:
                 other = least[rest] if needed[part] > 1 else with_several[rest]
                 with_several[one] = min(with_several[one], needed[part] + other)
             part = (part - 1) & one
-    return int(with_several[sets - 1] if several else least[sets - 1])
+    return least, with_several

@@ -50,6 +50,7 @@ def devices_of_sets(
     table: Table,
     rounds: Rounds,
     devices: IntArray,
+    most: IntArray,
     holds: IntArray,
     lacks: IntArray,
     time_ns: int,
@@ -58,7 +59,8 @@ def devices_of_sets(
 ) -> IntArray:
     """Of each set of operators the fewest devices of a group that may hold it; TOO_MANY where none may.
 
-    devices: of each group. room_ns: of a device for what it runs.
+    devices: of each group. most: of each set the most devices of a group that is of use. room_ns: of a device for
+    what it runs.
     holds, lacks: of each group and set a time in which it may hold it, and one in which it does not; they get what
     is found.
     """
@@ -66,10 +68,10 @@ def devices_of_sets(
     operators, (kinds, rows) = len(flow.here_ns), table.time_ns.shape
     needed = np.full(sets, TOO_MANY, np.int64)
     extra = np.zeros(rows, np.int64)
-    most = 1
+    longest = 1
     for each in range(groups * operators):
-        most = max(most, table.first[each + 1] - table.first[each])
-    pairs = np.zeros((2, MOST_PAIRS + 1), np.int64), np.zeros((2, (MOST_PAIRS + 1) * most), np.int64)
+        longest = max(longest, table.first[each + 1] - table.first[each])
+    pairs = np.zeros((2, MOST_PAIRS + 1), np.int64), np.zeros((2, (MOST_PAIRS + 1) * longest), np.int64)
     places = np.zeros(operators + 1, np.int64), np.zeros(operators + 1, np.int64)
     spent, least = np.zeros((operators + 1, kinds + 1), np.int64), np.zeros((operators + 1, kinds + 1), np.int64)
     limits = np.zeros(kinds + 1, np.int64)
@@ -77,7 +79,7 @@ def devices_of_sets(
     for group in range(groups):
         first = table.first[group * operators : (group + 1) * operators + 1]
         for one in range(1, sets):
-            if needed[one] <= devices[group]:
+            if devices[group] > most[one] or needed[one] <= devices[group]:
                 continue
             if holds[group, one] > time_ns:
                 if lacks[group, one] >= time_ns:
