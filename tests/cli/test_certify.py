@@ -81,9 +81,7 @@ def test_a_changed_certificate_is_refused(pipebench: CommandLine, store: str, tm
     assert "content.problem.devices[0][0] is 15999999999, the store says 16000000000" in done.out
 
 
-def test_a_certificate_under_another_name_is_refused(
-    pipebench: CommandLine, store: str, tmp_path: Path
-) -> None:
+def test_a_certificate_under_another_name_is_refused(pipebench: CommandLine, store: str, tmp_path: Path) -> None:
     """The plan and the bound are the store's, what is said of them is not."""
     from pipebench.certificates.document import written
 

@@ -3,9 +3,11 @@
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from pipebench.bench.store.access import storing
 from pipebench.bench.store.folder import ROWS
@@ -16,7 +18,7 @@ from pipebench.domain.plan import Plan
 from pipebench.domain.value import Value, digest
 from pipebench.track.nights import exact
 from pipebench.track.nights.conditions import MachineClass
-from pipebench.track.nights.night import GAP, Night
+from pipebench.track.nights.night import CLOCKS, GAP, Night
 
 
 class StoredNight(Value, frozen=True, kw_only=True):
@@ -67,15 +69,20 @@ class NightJournal(Journal[StoredNight]):
 
     kind = NIGHTS
 
-    def append(self, machine: MachineClass, night: Night, plans: Iterable[Plan] = ()) -> None:
+    def append(
+        self, machine: MachineClass, night: Night, plans: Iterable[Plan] = (), measured: bool = False
+    ) -> None:
         """Add a night with its plans; all is on the disk when this returns.
 
-        Raises PipebenchError when it is dated before the last one of its class, or cannot be written.
+        measured: it cost time, and its clock was right when it began (`require_after`): `not_before` dates it.
+        Raises PipebenchError when another one is dated before the last of its class; when it cannot be written.
         """
         with storing(self.path, self.kind.name), self._lock():
             self._read()
             last = self.last(machine)
-            if last is not None:
+            if last is not None and measured:
+                night = not_before(last.night, night)
+            elif last is not None:
                 require_after(last.night, night.at)
             stored = StoredNight.of(machine, night, last.key if last else "")
             self._write(stored, ((PLAN, digest(plan), plan) for plan in plans))
@@ -101,8 +108,26 @@ def require_after(last: Night, moment: datetime) -> None:
         raise PipebenchError(
             f"two clocks disagree: here it is {moment.isoformat(timespec='seconds')}, the last night of this "
             f"history is dated {last.recorded_at}",
-            "set the clock of the machine that is wrong; nothing was added",
+            "set the clock of the machine that is wrong; nothing was added. Was that night's clock wrong? It is the "
+            f"last of its machine: its line can be taken out of {NIGHTS.file}",
         )
+
+
+def not_before(last: Night, night: Night) -> Night:
+    """The night, dated a second after the last one where it would not be after it: each moment is of one night.
+
+    So where the clock was set back while it ran, or another night was added at the same moment.
+    """
+    if night.at > last.at:
+        return night
+    moment = (last.at.astimezone(UTC) + timedelta(seconds=1)).isoformat(timespec="seconds")
+    notices = night.notices
+    if last.at - night.at > CLOCKS:
+        words = (
+            f"the clock went back to {night.recorded_at} while this night ran: it is dated after the night before"
+        )
+        notices = (*notices, words)
+    return replace(night, recorded_at=moment, notices=notices)
 
 
 @dataclass(frozen=True)
@@ -148,13 +173,16 @@ def open_history(folder: str | Path) -> History:
     return History(place, nights, (*journal.notices, *_gap_notices([each.night for each in nights])))
 
 
-def add_night(folder: Path, machine: MachineClass, night: Night, plans: Iterable[Plan] = ()) -> None:
+def add_night(
+    folder: Path, machine: MachineClass, night: Night, plans: Iterable[Plan] = (), measured: bool = False
+) -> None:
     """Add a night to the history of a folder, which is made where it is new.
 
-    Raises PipebenchError as `open_history` and `NightJournal.append`; the file is then as it was.
+    measured: as of `NightJournal.append`. Raises PipebenchError as that and `open_history`; the file is then as it
+    was.
     """
     require_no_earlier_format(folder)
-    NightJournal.open(folder).append(machine, night, plans)
+    NightJournal.open(folder).append(machine, night, plans, measured)
 
 
 def earlier_files(folder: Path) -> list[Path]:
