@@ -108,8 +108,8 @@ def require_after(last: Night, moment: datetime) -> None:
         raise PipebenchError(
             f"two clocks disagree: here it is {moment.isoformat(timespec='seconds')}, the last night of this "
             f"history is dated {last.recorded_at}",
-            "set the clock of the machine that is wrong; nothing was added. Was that night's clock wrong? It is the "
-            f"last of its machine: its line can be taken out of {NIGHTS.file}",
+            "set the clock of the machine that is wrong; nothing was added. Was that night's clock wrong? It is "
+            f"the last of its machine: its line can be taken out of {NIGHTS.file}",
         )
 
 
