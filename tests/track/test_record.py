@@ -27,7 +27,7 @@ from pipebench.track.measurement.benchmark_json import BenchmarkFile
 from pipebench.track.measurement.measurement import Measurement
 from pipebench.track.measurement.record import prepare, record
 from pipebench.track.nights.conditions import this_machine
-from pipebench.track.nights.history import add_night, open_history
+from pipebench.track.nights.history import History, add_night, open_history
 from pipebench.track.nights.night import Benchmark, Night
 from tests.bench.ready import planner, workload
 from tests.builders import chain_problem, cluster, stages_plan
@@ -220,6 +220,13 @@ def test_benchmarks_are_imported_once(tmp_path: Path) -> None:
     assert judge(open_history(tmp_path)).verdict == "steady"
     with pytest.raises(PipebenchError, match="in the history already"):
         prepare(tmp_path, datetime.now(UTC), imported)
+    opened = History(tmp_path)  # as another import saw it that began before this one ended
+    with pytest.raises(PipebenchError, match="in the history already"):
+        record(HOST, None, opened, 1.0, imported=imported)
+    night = record(HOST, request(of(GOOD)), opened, 60.0, imported=imported)
+    assert (night.benchmarks, len(night.measured)) == ((), 1)
+    assert any("in the history already" in notice for notice in night.notices)
+    assert len(open_history(tmp_path).nights) == 2
 
 
 @pytest.mark.parametrize("failure", [PipebenchError("the disk is full"), KeyboardInterrupt()])

@@ -14,7 +14,13 @@ from pipebench.track.judgement.speeds import suspicion
 from pipebench.track.measurement.benchmark_json import BenchmarkFile
 from pipebench.track.measurement.measurement import Measurement, NightWatcher
 from pipebench.track.nights.conditions import load_counters, machine_load, this_machine
-from pipebench.track.nights.history import History, add_night, open_history, require_after
+from pipebench.track.nights.history import (
+    History,
+    add_night,
+    open_history,
+    require_after,
+    require_new_benchmarks,
+)
 from pipebench.track.nights.night import Night, SubjectNight
 
 
@@ -27,8 +33,8 @@ def prepare(folder: Path, now: datetime, imported: BenchmarkFile | None = None) 
     nights = history.of_class(this_machine())
     if nights:
         require_after(nights[-1], now)
-    if imported is not None and any(night.benchmarks_at == imported.at for night in nights):
-        raise PipebenchError(f"the benchmarks of {imported.at} are in the history already", "run them again")
+    if imported is not None:
+        require_new_benchmarks(nights, imported.at)
     return history
 
 
@@ -74,7 +80,7 @@ def record(
         benchmarks_at=imported.at if imported else "",
         notices=(*notices, *(imported.notices if imported else ())),
     )
-    add_night(history.folder, machine, night, plans, measured=True)
+    night = add_night(history.folder, machine, night, plans, measured=True)
     if failure is not None:
         raise failure
     return night

@@ -71,21 +71,24 @@ class NightJournal(Journal[StoredNight]):
 
     def append(
         self, machine: MachineClass, night: Night, plans: Iterable[Plan] = (), measured: bool = False
-    ) -> None:
-        """Add a night with its plans; all is on the disk when this returns.
+    ) -> Night:
+        """Add a night with its plans; all is on the disk when this returns, which gives the night as it was added.
 
-        measured: it cost time, and its clock was right when it began (`require_after`): `not_before` dates it.
-        Raises PipebenchError when another one is dated before the last of its class; when it cannot be written.
+        measured: it cost time, and what it was asked for was right when it began (`require_after`,
+        `require_new_benchmarks`): `not_before` dates it, and benchmarks that were added meanwhile are left out.
+        Raises PipebenchError when another one is dated before the last of its class; when it cannot be written;
+        for benchmarks alone that are there already.
         """
         with storing(self.path, self.kind.name), self._lock():
             self._read()
             last = self.last(machine)
             if last is not None and measured:
-                night = not_before(last.night, night)
+                night = not_before(last.night, _with_new_benchmarks(self._nights_of(machine), night))
             elif last is not None:
                 require_after(last.night, night.at)
             stored = StoredNight.of(machine, night, last.key if last else "")
             self._write(stored, ((PLAN, digest(plan), plan) for plan in plans))
+        return night
 
     def _read(self) -> None:
         """All of them: a night whose predecessor is not there is one too many, or one was taken out."""
@@ -95,6 +98,9 @@ class NightJournal(Journal[StoredNight]):
                 raise PipebenchError(
                     f"{self._lines.file}: the night before that of {each.finished_at} was taken out", NIGHTS.remedy
                 )
+
+    def _nights_of(self, machine: MachineClass) -> list[Night]:
+        return [each.night for each in self._records if each.machine == machine]
 
     def last(self, machine: MachineClass) -> StoredNight | None:
         """The latest night of a class, None where it has none."""
@@ -111,6 +117,24 @@ def require_after(last: Night, moment: datetime) -> None:
             "set the clock of the machine that is wrong; nothing was added. Was that night's clock wrong? It is "
             f"the last of its machine: its line can be taken out of {NIGHTS.file}",
         )
+
+
+def require_new_benchmarks(nights: Iterable[Night], benchmarks_at: str) -> None:
+    """Raise PipebenchError where the benchmarks of this moment are in one of the nights of their class."""
+    if any(night.benchmarks_at == benchmarks_at for night in nights):
+        raise PipebenchError(f"the benchmarks of {benchmarks_at} are in the history already", "run them again")
+
+
+def _with_new_benchmarks(nights: Iterable[Night], night: Night) -> Night:
+    """The night; where its benchmarks are in the history by now, what else was measured."""
+    try:
+        if night.benchmarks_at:
+            require_new_benchmarks(nights, night.benchmarks_at)
+    except PipebenchError as error:
+        if not night.measured:
+            raise
+        return replace(night, benchmarks=(), benchmarks_at="", notices=(*night.notices, error.message))
+    return night
 
 
 def not_before(last: Night, night: Night) -> Night:
@@ -175,14 +199,14 @@ def open_history(folder: str | Path) -> History:
 
 def add_night(
     folder: Path, machine: MachineClass, night: Night, plans: Iterable[Plan] = (), measured: bool = False
-) -> None:
-    """Add a night to the history of a folder, which is made where it is new.
+) -> Night:
+    """Add a night to the history of a folder, which is made where it is new; gives the night as it was added.
 
     measured: as of `NightJournal.append`. Raises PipebenchError as that and `open_history`; the file is then as it
     was.
     """
     require_no_earlier_format(folder)
-    NightJournal.open(folder).append(machine, night, plans, measured)
+    return NightJournal.open(folder).append(machine, night, plans, measured)
 
 
 def earlier_files(folder: Path) -> list[Path]:
