@@ -81,7 +81,7 @@ def test_only_what_is_far_off_is_measured_again() -> None:
 
 
 def test_the_history_is_looked_through_once_for_all_subjects(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not once for each: 60 subjects after two years took the better part of a minute."""
+    """Not once for each: 20 subjects after 700 nights took 6 s."""
     looked: list[int] = []
     nights, found = history(*[1.0] * 30), speeds_module.segments_of
 

@@ -114,7 +114,7 @@ def time_events(nights: Sequence[Night], machine: str, acknowledged: Collection[
 
 def suspicion(nights: Sequence[Night]) -> Callable[[SubjectNight], bool]:
     """Whether tonight's ratio of a subject, not yet in the history, is to be measured again at once."""
-    segments = segments_of(nights)  # once for all subjects: a history of years takes some tenths of a second
+    segments = segments_of(nights)  # once for all subjects: a history of years has tens of thousands
 
     def suspicious(measured: SubjectNight) -> bool:
         point = point_of(measured)
