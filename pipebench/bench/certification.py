@@ -3,7 +3,7 @@
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,8 @@ from pipebench.system.files import reason_of
 
 NAME_LETTERS = 12
 """Of a row's key, for the name of its certificate."""
+IDS = "problem_id", "plan_id", "schedule_id"
+"""Of what a certificate is about: in its part `about`, and in rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +244,26 @@ def _against(data: bytes, proven: Proven, store: Results, bounds: BoundParts | N
         fresh = certificate(problem, plan, store.behind.schedule(about["schedule_id"]), about, bounds)
     except PipebenchError as error:
         return str(error)
-    return first_difference(json.loads(data)["content"], json.loads(fresh.data)["content"], "content")
+    found = first_difference(json.loads(data)["content"], json.loads(fresh.data)["content"], "content")
+    return found or _other_names(about, problem, store)
+
+
+def _other_names(about: Mapping[str, str], problem: Problem, store: Results) -> str:
+    """The first name of `about` that the store's row of this plan does not have; '' where it has all of them.
+
+    A certificate of a plan file names its plan in place of a row: its planner is that of a row with this plan.
+    """
+    of_plan = [row for row in store.rows if all(getattr(row, name) == about[name] for name in IDS)]
+    named = next((row for row in of_plan if row.key == about["row"]), None)
+    if named is not None:
+        said = _of_row(store, named).about()
+    elif of_plan and about["row"] == about["plan_id"]:
+        planners = [name for row in of_plan for name in (row.planner, row.planned_by)]
+        planner = about["planner"] if about["planner"] in planners else planners[0]
+        said = {"planner": planner, "model": problem.profile.name, "cluster": problem.cluster.name}
+    else:
+        return f"content.about.row is {_short(about['row'])}, the store has no such row of this plan"
+    return first_difference({name: about[name] for name in said}, said, "content.about")
 
 
 def first_difference(one: Any, other: Any, place: str) -> str:

@@ -8,7 +8,7 @@ are whole. Without the rest of the suite: `python -m pipebench.certificates.chec
 import sys
 from dataclasses import dataclass
 
-from pipebench.certificates.bound_kinds import check_bound
+from pipebench.certificates.bound_kinds import ALL, check_bound
 from pipebench.certificates.document import Part, Refused, opened, read
 from pipebench.certificates.plan_check import check_plan
 from pipebench.certificates.premises import read_plan, read_problem
@@ -49,6 +49,8 @@ def check_content(content: Part) -> Proven:
     proof = check_plan(problem, plan, content.part("schedule"))
     bound_part = content.part("bound")
     over = bound_part.text("over")
+    if over == ALL and not any(stage.splits for stage in plan.stages):
+        raise Refused(bound_part.at("over"), f"is {ALL!r}, and the plan splits no operator")
     bound_ns = check_bound(problem, bound_part)
     claims = content.part("claims")
     _require_claim(claims, "time_ns", proof.time_ns)

@@ -122,6 +122,7 @@ class Stage:
     held: bytes at all times. each_live, while_live: for each live micro-batch, and once while there is any.
     workspace: while a task runs.
     given: what stages at one position of several pipelines have in common.
+    splits: whether its operators may be split over devices: then it states the sum of their times alone.
     """
 
     place: str
@@ -138,6 +139,7 @@ class Stage:
     while_live: int
     workspace: int
     given: tuple[object, ...]
+    splits: bool
 
     @property
     def turns(self) -> int:
@@ -189,6 +191,7 @@ def read_stage(problem: Problem, part: Part, pipelines: int) -> Stage:
         while_live=memory[2],
         workspace=memory[3],
         given=(operators, computed, joint, again, size, replicas, width, turns, update),
+        splits=each > 1 and not any(map(any, computed)),
     )
     part.end()
     return stage

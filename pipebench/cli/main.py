@@ -146,6 +146,13 @@ def _out_of_memory(error: BaseException | None) -> bool:
     return False
 
 
+MOST_SAID, LAST_SAID = 2000, 500
+"""Letters of a message, and of its end, where what to do stands: a stranger's file may have a name of millions."""
+
+
 def _fail(message: str, code: int) -> int:
-    say(f"pipebench: {' '.join(message.split())}", err=True)
+    line = " ".join(message.split())
+    if len(line) > MOST_SAID:
+        line = f"{line[: MOST_SAID - LAST_SAID]} … {line[-LAST_SAID:]}"
+    say(f"pipebench: {line}", err=True)
     return code

@@ -1,9 +1,10 @@
-"""Text for terminals: what files and plugins hold may have characters that a terminal obeys."""
+"""Text for terminals, pages and pictures: what files and plugins hold may have characters that these obey."""
 
 import re
+from html import escape
 
-CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-"""Controls of both sets but tab and newline, and marks that turn the direction of writing."""
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufffe\uffff]")
+"""Controls of both sets but tab and newline, marks that turn the direction of writing, what XML forbids."""
 PICTURES = 0x2400
 """Where Unicode has a picture of each of the first 32 characters."""
 DELETE = "\x7f"
@@ -12,6 +13,11 @@ DELETE = "\x7f"
 def printable(text: str) -> str:
     """The text with a visible sign for each character that a terminal would obey; as long as it was."""
     return CONTROL.sub(_picture, text)
+
+
+def markup(text: str, quote: bool = True) -> str:
+    """The text as it stands between tags of HTML or SVG; quote: or between quotes."""
+    return escape(printable(text), quote)
 
 
 def one_line(text: str) -> str:

@@ -13,6 +13,8 @@ LARGEST_TABLE_BYTES = 64 * MIB
 MOST_TABLE_LINES = 1_000_000
 LARGEST_RUNS_BYTES, MOST_RUNS = 16 * MIB, 20_000
 """Of a table of measured runs."""
+LARGEST_KERNELS_BYTES, MOST_KERNELS = 16 * MIB, 200_000
+"""Of a user's own table of measured kernels."""
 MOST_RUN_PASSES = 100_000
 """Micro-batches of all stages of one measured run that is predicted."""
 LARGEST_TOML_BYTES = 2 * MIB

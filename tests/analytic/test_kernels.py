@@ -268,6 +268,16 @@ def test_a_users_table_becomes_surfaces() -> None:
         (b"op,dtype,m,n,latency_ms\ngemm,bf16,1,1,1\n", "no column k"),
         (b"op,dtype,m,n,k,latency_ms\ngemm,bf16,1,1,1,1\n", "1 matrix products were measured, a fit needs 100"),
         (b"\xff\xfe", "not a CSV file"),
+        (b"op,dtype,m,n,k,latency_ms\ngemm,bf16,1_0,1,1,1\n", "m is '1_0', it must be a number above zero"),
+        ("op,dtype,m,n,k,latency_ms\ngemm,bf16,1,1,1,٣\n".encode(), "latency_ms is '٣'"),
+        (b"op,dtype,m,n,k,latency_ms\ngemm,bf16,1,1,1,1e18\n", "latency_ms is '1e18', .* and below 1e\\+18"),
+        (
+            b"op,dtype,m,n,k,latency_ms\ngemm,bf16,1,1,1,1,549\n",
+            "line 2: it has more cells than columns",
+        ),
+        (b"op,dtype,m,n,k,latency_ms,m\ngemm,bf16,1,1,1,1,9\n", "column m stands twice"),
+        (b"op\n" + b"gemm\n" * 200_001, "more than 200000 kernels, no more are read"),
+        (b" " * (2**24 + 1), "16777217 bytes, at most 16 MiB are read"),
     ],
 )
 def test_a_users_table_that_cannot_be_read(text: bytes, message: str) -> None:

@@ -7,6 +7,16 @@ from pipebench.certificates.check import check_content
 from pipebench.certificates.document import Part, Refused, seal_of, written
 
 Path = tuple[str | int, ...]
+WORDS = (
+    ("sync", "async"),
+    ("full", "half", "delay"),
+    ("", "none", "stage", "full"),
+    ("split", "round_robin"),
+    ("direct", "relay"),
+    ("fits", "tight"),
+    ("plans of whole operators", "all plans"),
+)
+"""Texts that stand in the place of each other."""
 
 
 def leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
@@ -36,6 +46,7 @@ def others(value: Any) -> Iterator[Any]:
         yield from (each for each in (value + 1, value - 1, 0, 2 * value, 7, 2**61) if each != value)
     elif isinstance(value, str):
         yield from (each for each in (f"{value}x", value[:-1], "F", "B", "sync", "") if each != value)
+        yield from (each for words in WORDS if value in words for each in words if each != value)
     yield from (None, 1.5, [[]], {"x": 1})
 
 

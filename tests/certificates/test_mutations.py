@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pipebench.certificates.check import check
 from pipebench.certificates.document import Refused, opened
-from tests.certificates.made import of_case, valid_cases
+from tests.certificates.made import of_case, of_kind, valid_cases
 from tests.certificates.mutations import Path, accepted, changed, leaves, lists, others, with_old_seal
 from tests.nightly import examples
 
@@ -22,6 +22,9 @@ MOST_OF_A_KIND = 6
 GIVEN = {
     "about": "where it comes from: no proof",
     "problem": "what is proven about: the same plan and bound of another problem",
+    "plan.routing": "a relay between neighbours, which is the message itself",
+    "plan.stages.replicas": "one replica, alone or in turn with itself",
+    "plan.stages.recompute": "a forward of 0 ns and of no bytes, which runs again",
     "plan.stages.in_flight": "another promise, which the schedule keeps as well",
     "plan.stages.compute_ns": "a weight gradient that no task of the schedule runs alone",
     "plan.stages.joint_ns": "the same",
@@ -36,15 +39,39 @@ GIVEN = {
     "bound.proof.cases": "a cost that is not the least, or a buffer of what fits nowhere",
     "bound.proof.splits": "another division of the sizes that proves it too",
     "bound.several.proof": "other prices that prove it too, or a cost that is not the least",
+    "bound.proof.memory_bytes": "more memory than there is, which proves less, or where no byte has a price",
+    "bound.proof.tables": "a cost that is not the least, or more than the bound needs",
+    "bound.proof.operators": "another operator's costs, with which the devices still have too little",
+    "bound.proof.visits": "an operator off the path",
+    "bound.proof.share": "other prices that prove it too",
+    "bound.proof.parts": "the same",
+    "bound.proof.byte": "the same",
+    "bound.proof.byte_parts": "the same",
+    "bound.proof.instant": "the same",
+    "bound.proof.step_bytes": "another grid that proves it too",
+    "bound.proof.points": "the same",
+    "bound.proof.loads_ns": "more load, or one that is packed anyway",
+    "bound.proof.forward_ns": "of an operator that others wait for longer",
+    "bound.proof.back_ns": "the same",
+    "bound.proof.links": "another message that is too long for its link",
+    "bound.proof.first": "another operator of the same bundle",
+    "bound.proof.threshold_ns": "another threshold that proves it too",
 }
-"""What may be changed under a new seal, as another premise from which the same claims follow; and why."""
+"""What may be changed under a new seal, as another premise from which the same claims follow; and why.
+
+What is claimed stays word for word what it was: the time, the bound, of which plans, and of which problem. So it
+stays true, but of another problem (`problem`), which `certify --check --against STORE` tells apart.
+"""
+KINDS = "work", "operator", "path", "reduce", "fill", "memory", "links"
+"""Of bounds, each with a small problem in `of_kind`; test_groups has those from groups of devices."""
 
 
 T = TypeVar("T")
 
 
 def content_of(name: str) -> Any:
-    return json.loads(of_case(valid_cases()[name]).data)["content"]
+    made = of_kind(name) if name in KINDS else of_case(valid_cases()[name])
+    return json.loads(made.data)["content"]
 
 
 def kind_of(path: Path) -> str:
@@ -78,7 +105,12 @@ def test_leaves_of_every_kind_are_sealed(name: str) -> None:
                 check(json.dumps(changed(document, path, each)).encode())
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_of_bound_is_there(kind: str) -> None:
+    assert content_of(kind)["bound"]["kind"] == kind
+
+
+@pytest.mark.parametrize("name", [*CASES, *KINDS])
 def test_under_a_new_seal_only_premises_change(name: str) -> None:
     """Every number of the schedule and of the claims is needed; nothing but a premise can be another."""
     content = content_of(name)

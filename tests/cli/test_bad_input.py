@@ -167,6 +167,25 @@ def test_wrong_suites(pipebench: CommandLine, tmp_path: Path, text: str) -> None
 
 
 @pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("mine.toml", "bogus{} = 1\n", ("compare", "--planners", "uniform", "--suite")),
+        ("mine.json", '{{"pipebench":"profile","version":1,"content":{{"x{}":1}}}}', ("show",)),
+        ("mine.json", '{{"pipebench":"x{}","version":1,"content":{{}}}}', ("show",)),
+    ],
+)
+def test_a_name_of_a_million_letters_is_cut_in_the_message(
+    pipebench: CommandLine, tmp_path: Path, name: str, text: str, words: tuple[str, ...]
+) -> None:
+    file = tmp_path / name
+    file.write_text(text.format("B" * 1_000_000))
+    done = pipebench(*words, str(file))
+    assert (done.code, len(done.err) < 2100) == (2, True)
+    assert name in done.err
+    assert "BB … " in done.err
+
+
+@pytest.mark.parametrize(
     ("folder", "reason"),
     [
         ("plain", "is a file, not a folder for a store"),

@@ -133,12 +133,40 @@ def test_certificates_from_before_stay(
     assert len(computed) == 3 + count
 
 
+def test_a_certificate_under_another_name_is_refused(pipebench: CommandLine, store: str, tmp_path: Path) -> None:
+    """The plan and the bound are the store's, what is said of them is not."""
+    from pipebench.certificates.document import written
+
+    folder = tmp_path / "proofs"
+    assert pipebench("certify", store, "--planner", "uniform", "-o", str(folder)).code == 0
+    file = min(folder.iterdir())
+    content = json.loads(file.read_bytes())["content"]
+    plan_id = content["about"]["plan_id"]
+    for changes, said in (
+        ({"planner": "mine"}, 'content.about.planner is "mine", the store says "uniform"'),
+        ({"model": "gpt"}, 'content.about.model is "gpt", the store says "resnet50"'),
+        ({"row": "0"}, 'content.about.row is "0", the store has no such row of this plan'),
+        ({"row": plan_id, "planner": "mine"}, 'content.about.planner is "mine", the store says "uniform"'),
+    ):
+        file.write_bytes(written({**content, "about": content["about"] | changes}))
+        done = pipebench("certify", "--check", str(file), "--against", store)
+        assert (done.code, said in done.out) == (1, True), (changes, done.out)
+
+
 def test_a_plan_file(pipebench: CommandLine, tmp_path: Path) -> None:
     plan = str(tmp_path / "plan.json")
     words = ("plan", "uniform", "--profile", "resnet50", "-n", "2", "--memory", "16GB", "--regime", "sync")
     assert pipebench(*words, "-o", plan).code == 0
     assert pipebench("certify", plan, "-o", str(tmp_path / "proofs")).code == 0
     assert pipebench("certify", "--check", str(tmp_path / "proofs")).code == 0
+
+
+def test_a_plan_file_against_a_store_with_its_plan(pipebench: CommandLine, store: str, tmp_path: Path) -> None:
+    plan, folder = str(tmp_path / "plan.json"), str(tmp_path / "proofs")
+    words = ("plan", "uniform", "--profile", "resnet50", "-n", "2", "--memory", "16GB", "--regime", "sync")
+    assert pipebench(*words, "-o", plan).code == 0
+    assert pipebench("certify", plan, "-o", folder).code == 0
+    assert pipebench("certify", "--check", folder, "--against", store).code == 0
 
 
 def test_mistakes_are_one_line(pipebench: CommandLine, store: str, tmp_path: Path) -> None:

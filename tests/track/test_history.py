@@ -114,6 +114,15 @@ def test_a_night_dated_before_the_last_of_its_class_is_refused(tmp_path: Path) -
     add_night(tmp_path, OTHER, night(1))
 
 
+def test_nights_of_one_moment_are_dated_one_after_the_other(tmp_path: Path) -> None:
+    """Two that end in the same second: events are named by the moment of their night."""
+    for number in (0, 1, 1, 1):
+        add_night(tmp_path, MACHINE, night(number), measured=True)
+    found = [each.night for each in open_history(tmp_path).nights]
+    assert [night.recorded_at[-9:] for night in found] == [":00+00:00", ":00+00:00", ":01+00:00", ":02+00:00"]
+    assert [notice for night in found for notice in night.notices if "clock" in notice] == []
+
+
 def test_an_unfinished_line_is_said_kept_apart_and_written_over(tmp_path: Path) -> None:
     file = written(tmp_path)
     with open(file, "ab") as opened:

@@ -2,7 +2,9 @@
 
 import gc
 import io
+import os
 import re
+import signal
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -24,10 +26,12 @@ from pipebench.track.judgement.judgement import Judgement, judge
 from pipebench.track.measurement.benchmark_json import BenchmarkFile
 from pipebench.track.measurement.measurement import Measurement
 from pipebench.track.measurement.record import prepare, record
-from pipebench.track.nights.history import open_history
+from pipebench.track.nights.conditions import this_machine
+from pipebench.track.nights.history import History, add_night, open_history
 from pipebench.track.nights.night import Benchmark, Night
 from tests.bench.ready import planner, workload
 from tests.builders import chain_problem, cluster, stages_plan
+from tests.track.made_nights import night as made_night
 
 HOST = Host()
 
@@ -216,6 +220,13 @@ def test_benchmarks_are_imported_once(tmp_path: Path) -> None:
     assert judge(open_history(tmp_path)).verdict == "steady"
     with pytest.raises(PipebenchError, match="in the history already"):
         prepare(tmp_path, datetime.now(UTC), imported)
+    opened = History(tmp_path)  # as another import saw it that began before this one ended
+    with pytest.raises(PipebenchError, match="in the history already"):
+        record(HOST, None, opened, 1.0, imported=imported)
+    night = record(HOST, request(of(GOOD)), opened, 60.0, imported=imported)
+    assert (night.benchmarks, len(night.measured)) == ((), 1)
+    assert any("in the history already" in notice for notice in night.notices)
+    assert len(open_history(tmp_path).nights) == 2
 
 
 @pytest.mark.parametrize("failure", [PipebenchError("the disk is full"), KeyboardInterrupt()])
@@ -235,3 +246,49 @@ def test_a_measurement_that_ends_early_keeps_what_there_is(
     assert (len(night.measured), len(night.benchmarks)) == (1, 1)
     assert night.measured[0].exact["status"] == "ok"
     assert night.notices == (f"the measurement ended early: {str(failure) or 'interrupted'}",)
+
+
+@pytest.mark.parametrize("request_to_end", [signal.SIGTERM, signal.SIGHUP])
+def test_a_night_that_is_asked_to_end_keeps_what_there_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request_to_end: signal.Signals
+) -> None:
+    """As a time limit, a scheduler or a closed terminal ask; who ignores it (nohup) goes on ignoring it."""
+
+    def rounds(self: Measurement) -> None:
+        assert signal.getsignal(request_to_end) is not signal.SIG_DFL  # else this process would end
+        os.kill(os.getpid(), request_to_end)
+
+    monkeypatch.setattr(Measurement, "rounds", rounds)
+    with pytest.raises(KeyboardInterrupt):
+        record(HOST, request(of(GOOD)), prepare(tmp_path, datetime.now(UTC)), 60.0)
+    assert signal.getsignal(request_to_end) is signal.SIG_DFL
+    night = open_history(tmp_path).nights[0].night
+    assert (len(night.measured), night.notices) == (1, ("the measurement ended early: interrupted",))
+    before = signal.signal(request_to_end, signal.SIG_IGN)
+    try:
+        record(HOST, request(of(GOOD)), prepare(tmp_path, datetime.now(UTC)), 60.0)
+    finally:
+        signal.signal(request_to_end, before)
+
+
+def test_a_clock_that_is_set_back_while_a_night_runs_costs_no_night(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hour = timedelta(hours=1)
+
+    class Earlier(datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> datetime:
+            return datetime.now(tz) - hour
+
+    add_night(tmp_path, this_machine(), made_night(0, recorded_at=datetime.now(UTC).isoformat()))
+    opened = prepare(tmp_path, datetime.now(UTC))
+    monkeypatch.setattr("pipebench.track.measurement.record.datetime", Earlier)
+    imported = BenchmarkFile(
+        (Benchmark(name="b", seconds={"min": 1.0, "median": 1.0}),), "2026-01-01T00:00:00+00:00"
+    )
+    record(HOST, None, opened, 60.0, imported=imported)
+    first, second = (each.night for each in open_history(tmp_path).nights)
+    assert timedelta(0) < second.at - first.at <= timedelta(seconds=1)
+    assert second.benchmarks == imported.benchmarks
+    assert "the clock went back to" in second.notices[0]

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from msgspec.structs import replace
@@ -93,6 +94,7 @@ def duels(cells: Grid, tie: float = TIE) -> tuple[Duel, ...]:
 
 
 Column = np.ndarray[tuple[int], np.dtype[np.float64]]
+Values = np.ndarray[Any, np.dtype[np.float64]]
 
 
 def _values_ns(cells: Grid) -> dict[Entrant, Column]:
@@ -114,13 +116,17 @@ def _values_ns(cells: Grid) -> dict[Entrant, Column]:
     return found
 
 
-def log_ratios(first: Column, second: Column, tie: float) -> Column:
+def log_ratios(first: Column, second: Column, tie: float) -> Values:
     """log(first / second) of every contest: 0 for a tie, infinite where one failed."""
     met = np.isfinite(first) & ~np.isnan(second) | np.isfinite(second) & ~np.isnan(first)
-    one, other = first[met], second[met]
+    return _logs(first[met], second[met], tie)
+
+
+def _logs(ours: Values, theirs: Values, tie: float) -> Values:
+    """The same of any shape; NaN where both failed."""
     with np.errstate(invalid="ignore"):
-        logs = np.log(np.maximum(one, 1)) - np.log(np.maximum(other, 1))
-        tied = np.abs(one - other) <= tie * np.minimum(one, other)
+        logs = np.log(np.maximum(ours, 1)) - np.log(np.maximum(theirs, 1))
+        tied = np.abs(ours - theirs) <= tie * np.minimum(ours, theirs)
     return np.where(tied, 0.0, logs)
 
 
@@ -141,6 +147,29 @@ def _duel(first: Entrant, second: Entrant, ours: Column, theirs: Column, tie: fl
     )
 
 
+AT_ONCE = 2**20
+"""Contests that are looked at together, which bounds the memory that they take."""
+Record = tuple[int, int, int]
+"""Wins, ties, losses."""
+
+
+def records(cells: Grid, tie: float = TIE) -> dict[Entrant, Record]:
+    """Of each entrant the wins, ties and losses of all its duels together, without a Duel for each pair."""
+    values = _values_ns(cells)
+    if not values:
+        return {}
+    counts = np.zeros((len(values), 3), np.int64)
+    for column in np.stack(list(values.values()), axis=1):
+        asked = np.flatnonzero(~np.isnan(column))
+        step = max(1, AT_ONCE // max(1, len(asked)))
+        for first in range(0, len(asked), step):
+            ours = asked[first : first + step]
+            logs = _logs(column[ours][:, None], column[asked][None, :], tie)
+            counts[ours] += np.stack([found.sum(axis=1) for found in (logs < 0, logs == 0, logs > 0)], axis=1)
+            counts[ours, 1] -= np.isfinite(column[ours])  # who met itself
+    return {entrant: (won, tied, lost) for entrant, (won, tied, lost) in zip(values, counts.tolist(), strict=True)}
+
+
 REGIMES: tuple[RegimeMode, ...] = ("sync", "async")
 
 
@@ -150,17 +179,19 @@ def standings(
     tie: float = TIE,
     shift_s: float = SEARCH_SHIFT_S,
     timeout_s: float = TRIAL_LIMIT_S,
+    in_pairs: bool = True,
 ) -> Standings:
     """Who did how well across the problems of each regime; skipped rows and yardsticks do not count.
 
     tie: relative difference up to which two values are equal. timeout_s: the limit of a trial, ten times
     which an unsolved search counts. Values are simulated, else estimated seconds. Search times are left out, with
     the reason, where rows are parallel or from different machines.
+    in_pairs: with a duel for each pair of entrants, which thousands have millions of.
     """
     found = [row for row in rows if row.status != "skipped" and not row.yardstick]
     return Standings(
         regimes=tuple(
-            _regime(mode, [row for row in found if row.regime == mode], tie, shift_s, timeout_s)
+            _regime(mode, [row for row in found if row.regime == mode], tie, shift_s, timeout_s, in_pairs)
             for mode in REGIMES
             if any(row.regime == mode for row in found)
         )
@@ -179,7 +210,7 @@ class _Scale:
 
 
 def _regime(
-    mode: RegimeMode, rows: Sequence[Row], tie: float, shift_s: float, timeout_s: float
+    mode: RegimeMode, rows: Sequence[Row], tie: float, shift_s: float, timeout_s: float, in_pairs: bool
 ) -> RegimeStandings:
     cells = grid(rows)
     ran = {
@@ -188,14 +219,17 @@ def _regime(
     }
     refused = search_refusal(rows)
     scale = _Scale(best_values_ns(rows), _common(ran), not refused, shift_s, PAR * timeout_s)
-    met = duels(ran, tie)
-    made = [_standing(entrant, problems, len(cells[entrant]), met, scale) for entrant, problems in ran.items()]
+    found = records(ran, tie)
+    made = [
+        _standing(entrant, problems, len(cells[entrant]), found[entrant], scale)
+        for entrant, problems in ran.items()
+    ]
     problems = len({row.problem_id for row in rows})
     return RegimeStandings(
         regime=mode,
         problems=problems,
         standings=tuple(sorted(made, key=_rank)),
-        duels=met,
+        duels=duels(ran, tie) if in_pairs else (),
         agreements=agreements(ran),
         best=best_known(rows),
         common=len(scale.common),
@@ -217,7 +251,7 @@ def _common(ran: Grid) -> frozenset[str]:
 
 
 def _standing(
-    entrant: Entrant, problems: Mapping[str, EntrantCell], asked: int, met: Iterable[Duel], scale: _Scale
+    entrant: Entrant, problems: Mapping[str, EntrantCell], asked: int, record: Record, scale: _Scale
 ) -> Standing:
     ratios = {
         problem: None if cell.value_ns is None else ratio_to_best(cell.value_ns, scale.best_ns[problem])
@@ -225,7 +259,7 @@ def _standing(
     }
     solved = {problem: ratio for problem, ratio in ratios.items() if ratio is not None}
     search_s, par2_s = _search(problems.values(), scale)
-    wins, ties, losses = _record(entrant, met)
+    wins, ties, losses = record
     return Standing(
         entrant=entrant,
         asked=len(problems),
@@ -253,16 +287,6 @@ def _search(cells: Iterable[EntrantCell], scale: _Scale) -> tuple[float | None, 
         shifted_geometric_mean((time for time in times if time is not None), scale.shift_s),
         penalised_mean(times, scale.unsolved_search_s),
     )
-
-
-def _record(entrant: Entrant, met: Iterable[Duel]) -> tuple[int, int, int]:
-    wins = ties = losses = 0
-    for duel in met:
-        if entrant == duel.first:
-            wins, ties, losses = wins + duel.wins, ties + duel.ties, losses + duel.losses
-        elif entrant == duel.second:
-            wins, ties, losses = wins + duel.losses, ties + duel.ties, losses + duel.wins
-    return wins, ties, losses
 
 
 def _rank(standing: Standing) -> tuple[bool, float, float, float, str]:

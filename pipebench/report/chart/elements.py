@@ -3,8 +3,8 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 
+from pipebench.documents.printable import markup
 from pipebench.report.chart.colours import CURVES, INK, MARK, PAPER, style_of
 
 FONT = "DejaVu Sans, Verdana, Helvetica, Arial, sans-serif"
@@ -29,7 +29,7 @@ def text(
     turn = f' transform="rotate(-90 {x:.1f} {y:.1f})"' if turned else ""
     return (
         f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{INK}"{weight}{turn}>'
-        f"{escape(words, quote=False)}</text>"
+        f"{markup(words, quote=False)}</text>"
     )
 
 
@@ -41,7 +41,7 @@ def shortened(words: str, width: float) -> str:
 
 def hint(words: str) -> str:
     """Words that show when the element around is pointed at, and that screen readers read."""
-    return f"<title>{escape(words, quote=False)}</title>"
+    return f"<title>{markup(words, quote=False)}</title>"
 
 
 def line(x1: float, y1: float, x2: float, y2: float, stroke: str = INK, width: float = 1.0) -> str:
@@ -104,9 +104,9 @@ def document(width: float, height: float, title: str, inside: Sequence[str], des
         f'<svg xmlns="http://www.w3.org/2000/svg" class="{MARK}" width="{width:.0f}" height="{height:.0f}" '
         f'viewBox="0 0 {width:.0f} {height:.0f}" role="img" font-family="{FONT}" font-size="{SIZE}">'
     )
-    words = f"<title>{escape(title, quote=False)}</title>"
+    words = f"<title>{markup(title, quote=False)}</title>"
     if description:
-        words += f"<desc>{escape(description, quote=False)}</desc>"
+        words += f"<desc>{markup(description, quote=False)}</desc>"
     return f"{head}\n{words}\n{style_of(body)}\n{body}\n</svg>\n"
 
 

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
+from pipebench.documents.printable import markup
 from pipebench.documents.units import readable_seconds
 from pipebench.report.html.template import page, picture
 from pipebench.report.tracking.blocks import EDGE, curve_places, curve_points
@@ -152,7 +153,7 @@ def _curve(series: Series) -> str:
     places = curve_places(values, WIDTH, HEIGHT, above=FLAG)
     starts = "".join(
         f'<line class="segment" x1="{x:.1f}" y1="{FLAG + EDGE:.0f}" x2="{x:.1f}" y2="{HEIGHT:.0f}"><title>'
-        f"{escape(point.moment[:10])}: other versions begin</title></line>"
+        f"{markup(point.moment[:10])}: other versions begin</title></line>"
         for (x, _), point in ((places[i], series.points[i]) for i in series.segments)
     )
     flags = "".join(_flag(places[i][0], event, series.column) for i, event in series.changes)
@@ -163,7 +164,7 @@ def _curve(series: Series) -> str:
     )
     return (
         f'<svg class="spark" width="{WIDTH:.0f}" height="{HEIGHT:.0f}" viewBox="0 0 {WIDTH:.0f} {HEIGHT:.0f}" '
-        f'role="img" aria-label="{escape(label)}">{starts}<polyline points="{curve_points(places)}"/>'
+        f'role="img" aria-label="{markup(label)}">{starts}<polyline points="{curve_points(places)}"/>'
         f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.4"/>{flags}</svg>'
     )
 
@@ -171,7 +172,7 @@ def _curve(series: Series) -> str:
 def _flag(x: float, event: Event, column: str) -> str:
     words = f"{event.began[:10]}: {_short_words(event, column)} {revision_range(event)} ({event.state})"
     return (
-        f'<g class="change {_tone(event)}"><title>{escape(words)}</title>'
+        f'<g class="change {_tone(event)}"><title>{markup(words)}</title>'
         f'<line x1="{x:.1f}" y1="0" x2="{x:.1f}" y2="{HEIGHT:.0f}"/>'
         f'<path d="M{x:.1f} 0h{FLAG:.0f}l-2 {FLAG / 2:.1f}l2 {FLAG / 2:.1f}h-{FLAG:.0f}z"/></g>'
     )

@@ -207,7 +207,7 @@ def rows_page(
     found = facets(grid, [line.filtered_by for line in table.lines])
     problems = len({row.workload_id for row in everything})
     with collector_paused():
-        standing = standings(everything).regimes
+        standing = standings(everything, in_pairs=False).regimes
     sections = ProblemSections(plans, services, explainer or Explainer(host), notes, explained)
     return page(
         "rows.html",

@@ -1,4 +1,4 @@
-"""The template engine: everything that is not markup of ours is escaped."""
+"""The template engine: everything that is not markup of ours is escaped, and has no control characters."""
 
 from functools import cache
 from importlib.resources import files
@@ -6,6 +6,8 @@ from typing import Any
 
 from jinja2 import BaseLoader, Environment, StrictUndefined
 from markupsafe import Markup
+
+from pipebench.documents.printable import printable
 
 PACKAGE = "pipebench.report.html"
 STYLES = ("style.css", "grid.css")
@@ -16,8 +18,18 @@ SCRIPTS = ("sorting.js", "heat_map.js", "filtering.js")
 @cache
 def _engine() -> Environment:
     return Environment(
-        loader=BaseLoader(), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=BaseLoader(),
+        autoescape=True,
+        finalize=_shown,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
+
+
+def _shown(value: Any) -> Any:
+    """A text as it is put into a page: a sign for what would turn the direction of all that follows."""
+    return printable(value) if type(value) is str else value
 
 
 @cache

@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from html import escape
 
 from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from pipebench.documents.printable import markup, printable
 from pipebench.report.text.tables import print_table
 from pipebench.report.tracking.blocks import (
     Block,
@@ -47,7 +47,7 @@ svg { display: block; }
 def html_report(report: TrackingReport) -> str:
     """The whole file."""
     inside = "\n".join(part for block in report.blocks for part in _html_block(block))
-    title = escape(report.title)
+    title = markup(report.title)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -60,12 +60,12 @@ def html_report(report: TrackingReport) -> str:
 def _html_block(block: Block) -> Iterator[str]:
     match block:
         case Heading(text):
-            yield f"<h2>{escape(text)}</h2>"
+            yield f"<h2>{markup(text)}</h2>"
         case Paragraph(text, tone):
             style = "" if tone == "plain" else f' class="{tone}"'
-            yield f"<p{style}>{escape(text)}</p>"
+            yield f"<p{style}>{markup(text)}</p>"
         case Items(lines):
-            yield "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>"
+            yield "<ul>" + "".join(f"<li>{markup(line)}</li>" for line in lines) + "</ul>"
         case BlockTable():
             yield "".join(_html_table(block))
 
@@ -73,7 +73,7 @@ def _html_block(block: Block) -> Iterator[str]:
 def _html_table(table: BlockTable) -> Iterator[str]:
     yield '<div class="wide"><table><thead><tr>'
     for column, heading in enumerate(table.headings):
-        yield f"<th{_cell_style(table, column)}>{escape(heading)}</th>"
+        yield f"<th{_cell_style(table, column)}>{markup(heading)}</th>"
     yield "</tr></thead><tbody>"
     for row in table.rows:
         yield "<tr>"
@@ -88,7 +88,7 @@ def _cell_style(table: BlockTable, column: int) -> str:
 
 
 def _html_cell(cell: BlockCell) -> str:
-    return spark_svg(cell) if isinstance(cell, Spark) else escape(cell)
+    return spark_svg(cell) if isinstance(cell, Spark) else markup(cell)
 
 
 SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~!$@])")
@@ -133,7 +133,7 @@ def _markdown_cell(cell: BlockCell) -> str:
 
 def _escape(text: str) -> str:
     """The text and nothing else: no markup, no line break, nobody called."""
-    line = " ".join(text.split())
+    line = " ".join(printable(text).split())
     return SPECIAL.sub(lambda found: CHARACTERS.get(found[1], f"\\{found[1]}"), line)
 
 

@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from pipebench.documents.units import readable_bytes, readable_seconds
@@ -112,13 +112,18 @@ def time_events(nights: Sequence[Night], machine: str, acknowledged: Collection[
     return found
 
 
-def suspicious(nights: Sequence[Night], measured: SubjectNight) -> bool:
+def suspicion(nights: Sequence[Night]) -> Callable[[SubjectNight], bool]:
     """Whether tonight's ratio of a subject, not yet in the history, is to be measured again at once."""
-    point = point_of(measured)
-    if point is None:
-        return False
-    before = segments_of(nights).get((measured.label, segment_of(measured)), [])
-    return needs_rerun([*(each.point for each in before), point])
+    segments = segments_of(nights)  # once for all subjects: a history of years has tens of thousands
+
+    def suspicious(measured: SubjectNight) -> bool:
+        point = point_of(measured)
+        if point is None:
+            return False
+        before = segments.get((measured.label, segment_of(measured)), [])
+        return needs_rerun([*(each.point for each in before), point])
+
+    return suspicious
 
 
 def segment_of(measured: Measured) -> str:

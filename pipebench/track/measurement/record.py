@@ -9,11 +9,18 @@ from pipebench.bench.trials.comparison import Request
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan
 from pipebench.hooks.manager import Host
-from pipebench.track.judgement.speeds import suspicious
+from pipebench.system.endings import requests_interrupt
+from pipebench.track.judgement.speeds import suspicion
 from pipebench.track.measurement.benchmark_json import BenchmarkFile
 from pipebench.track.measurement.measurement import Measurement, NightWatcher
 from pipebench.track.nights.conditions import load_counters, machine_load, this_machine
-from pipebench.track.nights.history import History, add_night, open_history, require_after
+from pipebench.track.nights.history import (
+    History,
+    add_night,
+    open_history,
+    require_after,
+    require_new_benchmarks,
+)
 from pipebench.track.nights.night import Night, SubjectNight
 
 
@@ -26,8 +33,8 @@ def prepare(folder: Path, now: datetime, imported: BenchmarkFile | None = None) 
     nights = history.of_class(this_machine())
     if nights:
         require_after(nights[-1], now)
-    if imported is not None and any(night.benchmarks_at == imported.at for night in nights):
-        raise PipebenchError(f"the benchmarks of {imported.at} are in the history already", "run them again")
+    if imported is not None:
+        require_new_benchmarks(nights, imported.at)
     return history
 
 
@@ -42,8 +49,9 @@ def record(
 ) -> Night:
     """Measure a night (request None: import only) and add it to the history.
 
-    Raises PipebenchError when it cannot be written. A measurement that fails or is interrupted raises too, but
-    only after the night was added with what there is: benchmarks, and the subjects that ran.
+    Raises PipebenchError when it cannot be written. A measurement that fails or is interrupted, by a request to
+    end as well, raises too, but only after the night was added with what there is: benchmarks, and the subjects
+    that ran.
     """
     machine, began = this_machine(), load_counters()
     measured: tuple[SubjectNight, ...] = ()
@@ -72,7 +80,7 @@ def record(
         benchmarks_at=imported.at if imported else "",
         notices=(*notices, *(imported.notices if imported else ())),
     )
-    add_night(history.folder, machine, night, plans)
+    night = add_night(history.folder, machine, night, plans, measured=True)
     if failure is not None:
         raise failure
     return night
@@ -81,9 +89,10 @@ def record(
 def _measure(measurement: Measurement, before: Sequence[Night]) -> PipebenchError | KeyboardInterrupt | None:
     """All phases of a night; what ended them early, so that what was measured until then can be kept."""
     try:
-        measurement.first_pass()
-        measurement.rounds()
-        measurement.confirm(lambda each: suspicious(before, each))
+        with requests_interrupt():
+            measurement.first_pass()
+            measurement.rounds()
+            measurement.confirm(suspicion(before))
     except (PipebenchError, KeyboardInterrupt) as error:
         return error
     return None

@@ -3,9 +3,11 @@
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from pipebench.bench.store.access import storing
 from pipebench.bench.store.folder import ROWS
@@ -16,7 +18,7 @@ from pipebench.domain.plan import Plan
 from pipebench.domain.value import Value, digest
 from pipebench.track.nights import exact
 from pipebench.track.nights.conditions import MachineClass
-from pipebench.track.nights.night import GAP, Night
+from pipebench.track.nights.night import CLOCKS, GAP, Night
 
 
 class StoredNight(Value, frozen=True, kw_only=True):
@@ -67,18 +69,26 @@ class NightJournal(Journal[StoredNight]):
 
     kind = NIGHTS
 
-    def append(self, machine: MachineClass, night: Night, plans: Iterable[Plan] = ()) -> None:
-        """Add a night with its plans; all is on the disk when this returns.
+    def append(
+        self, machine: MachineClass, night: Night, plans: Iterable[Plan] = (), measured: bool = False
+    ) -> Night:
+        """Add a night with its plans; all is on the disk when this returns, which gives the night as it was added.
 
-        Raises PipebenchError when it is dated before the last one of its class, or cannot be written.
+        measured: it cost time, and what it was asked for was right when it began (`require_after`,
+        `require_new_benchmarks`): `not_before` dates it, and benchmarks that were added meanwhile are left out.
+        Raises PipebenchError when another one is dated before the last of its class; when it cannot be written;
+        for benchmarks alone that are there already.
         """
         with storing(self.path, self.kind.name), self._lock():
             self._read()
             last = self.last(machine)
-            if last is not None:
+            if last is not None and measured:
+                night = not_before(last.night, _with_new_benchmarks(self._nights_of(machine), night))
+            elif last is not None:
                 require_after(last.night, night.at)
             stored = StoredNight.of(machine, night, last.key if last else "")
             self._write(stored, ((PLAN, digest(plan), plan) for plan in plans))
+        return night
 
     def _read(self) -> None:
         """All of them: a night whose predecessor is not there is one too many, or one was taken out."""
@@ -88,6 +98,9 @@ class NightJournal(Journal[StoredNight]):
                 raise PipebenchError(
                     f"{self._lines.file}: the night before that of {each.finished_at} was taken out", NIGHTS.remedy
                 )
+
+    def _nights_of(self, machine: MachineClass) -> list[Night]:
+        return [each.night for each in self._records if each.machine == machine]
 
     def last(self, machine: MachineClass) -> StoredNight | None:
         """The latest night of a class, None where it has none."""
@@ -101,8 +114,44 @@ def require_after(last: Night, moment: datetime) -> None:
         raise PipebenchError(
             f"two clocks disagree: here it is {moment.isoformat(timespec='seconds')}, the last night of this "
             f"history is dated {last.recorded_at}",
-            "set the clock of the machine that is wrong; nothing was added",
+            "set the clock of the machine that is wrong; nothing was added. Was that night's clock wrong? It is "
+            f"the last of its machine: its line can be taken out of {NIGHTS.file}",
         )
+
+
+def require_new_benchmarks(nights: Iterable[Night], benchmarks_at: str) -> None:
+    """Raise PipebenchError where the benchmarks of this moment are in one of the nights of their class."""
+    if any(night.benchmarks_at == benchmarks_at for night in nights):
+        raise PipebenchError(f"the benchmarks of {benchmarks_at} are in the history already", "run them again")
+
+
+def _with_new_benchmarks(nights: Iterable[Night], night: Night) -> Night:
+    """The night; where its benchmarks are in the history by now, what else was measured."""
+    try:
+        if night.benchmarks_at:
+            require_new_benchmarks(nights, night.benchmarks_at)
+    except PipebenchError as error:
+        if not night.measured:
+            raise
+        return replace(night, benchmarks=(), benchmarks_at="", notices=(*night.notices, error.message))
+    return night
+
+
+def not_before(last: Night, night: Night) -> Night:
+    """The night, dated a second after the last one where it would not be after it: each moment is of one night.
+
+    So where the clock was set back while it ran, or another night was added at the same moment.
+    """
+    if night.at > last.at:
+        return night
+    moment = (last.at.astimezone(UTC) + timedelta(seconds=1)).isoformat(timespec="seconds")
+    notices = night.notices
+    if last.at - night.at > CLOCKS:
+        words = (
+            f"the clock went back to {night.recorded_at} while this night ran: it is dated after the night before"
+        )
+        notices = (*notices, words)
+    return replace(night, recorded_at=moment, notices=notices)
 
 
 @dataclass(frozen=True)
@@ -148,13 +197,16 @@ def open_history(folder: str | Path) -> History:
     return History(place, nights, (*journal.notices, *_gap_notices([each.night for each in nights])))
 
 
-def add_night(folder: Path, machine: MachineClass, night: Night, plans: Iterable[Plan] = ()) -> None:
-    """Add a night to the history of a folder, which is made where it is new.
+def add_night(
+    folder: Path, machine: MachineClass, night: Night, plans: Iterable[Plan] = (), measured: bool = False
+) -> Night:
+    """Add a night to the history of a folder, which is made where it is new; gives the night as it was added.
 
-    Raises PipebenchError as `open_history` and `NightJournal.append`; the file is then as it was.
+    measured: as of `NightJournal.append`. Raises PipebenchError as that and `open_history`; the file is then as it
+    was.
     """
     require_no_earlier_format(folder)
-    NightJournal.open(folder).append(machine, night, plans)
+    return NightJournal.open(folder).append(machine, night, plans, measured)
 
 
 def earlier_files(folder: Path) -> list[Path]:

@@ -3,7 +3,8 @@
 import csv
 import hashlib
 import io
-import math
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import cast
 
@@ -13,7 +14,7 @@ from pipebench.algorithms.descent import Floats
 from pipebench.documents.decoding import require_size, without_mark
 from pipebench.domain.cluster import DeviceType
 from pipebench.domain.errors import PipebenchError
-from pipebench.domain.limits import LARGEST_FILE_BYTES
+from pipebench.domain.limits import LARGEST_KERNELS_BYTES, MOST_KERNELS
 from pipebench.domain.profile import ELEMENT_BYTES, NARROW_BYTES, NarrowPrecision
 from pipebench.system.files import open_regular
 from pipebench_analytic.kernels.attention import AttentionTable
@@ -32,6 +33,9 @@ RATE_FACTORS = {"bf16": 1, "fp8": 2, "fp4": 4}
 """Dense rate in a precision over that in 16 bits."""
 
 Row = Mapping[str, str]
+MOST = 1e18
+"""No shape, size or time of a kernel is larger."""
+_NUMBER = re.compile(r"\+?(?:\d{1,99}\.?\d{0,99}|\.\d{1,99})(?:[eE][+-]?\d{1,3})?", re.ASCII)
 
 
 def speeds_from_csv(
@@ -42,9 +46,10 @@ def speeds_from_csv(
     Columns: op (gemm, attention, all_reduce, all_gather, reduce_scatter, all_to_all), dtype (of gemm,
     one of DTYPES), latency_ms, and those that COLUMNS names for the op; others are passed over, in any order.
     source: what the file is called in messages. multiprocessors: needed for a device that does not ship.
-    Raises PipebenchError: no such column or op, a number that is not above zero, too few rows, no peak rate.
+    Raises PipebenchError: no such column or op, a column twice, a row of more cells than columns, a number that is
+    not above zero, too few rows, no peak rate, more bytes or kernels than are read.
     """
-    require_size(data, LARGEST_FILE_BYTES, source)
+    require_size(data, LARGEST_KERNELS_BYTES, source)
     rows = _rows(data, source)
     by_op: dict[str, list[tuple[int, Row]]] = {}
     for line, row in rows:
@@ -91,7 +96,7 @@ def own_speeds(path: str, device: DeviceType, multiprocessors: int | None = None
     """
     try:
         with open_regular(path) as file:
-            data = file.read(LARGEST_FILE_BYTES + 1)
+            data = file.read(LARGEST_KERNELS_BYTES + 1)
     except OSError as error:
         raise PipebenchError(f"kernels: cannot read {path!r}: {error.strerror or error}") from None
     key = hashlib.sha256(data).hexdigest(), device.name, multiprocessors
@@ -126,7 +131,19 @@ def _rows(data: bytes, source: str) -> list[tuple[int, Row]]:
     try:
         text = without_mark(data).decode()
         reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
-        rows: list[tuple[int, Row]] = [(reader.line_num, row) for row in reader]
+        twice = [name for name, count in Counter(reader.fieldnames or ()).items() if name and count > 1]
+        if twice:
+            raise PipebenchError(f"{source}: column {twice[0]} stands twice", "leave one of them out")
+        rows: list[tuple[int, Row]] = []
+        for row in reader:
+            if any(row.get(None, ())):  # cells behind the last heading
+                raise PipebenchError(
+                    f"{source}: line {reader.line_num}: it has more cells than columns",
+                    "a number has a point, no comma: 0.549",
+                )
+            if len(rows) == MOST_KERNELS:
+                raise PipebenchError(f"{source}: more than {MOST_KERNELS} kernels, no more are read")
+            rows.append((reader.line_num, row))
     except (UnicodeDecodeError, csv.Error) as error:
         raise PipebenchError(f"{source}: not a CSV file: {error}") from None
     if not rows:
@@ -145,10 +162,9 @@ def _number(row: Row, name: str, line: int, source: str) -> float:
     text = row.get(name)
     if text is None:
         raise PipebenchError(f"{source}: line {line}: no column {name}")
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not 0 < number < 1e18:
-        raise PipebenchError(f"{source}: line {line}: {name} is {text!r}, it must be a number above zero")
+    number = float(text) if _NUMBER.fullmatch(text.strip()) else 0.0
+    if not 0 < number < MOST:
+        raise PipebenchError(
+            f"{source}: line {line}: {name} is {text!r}, it must be a number above zero and below {MOST:g}"
+        )
     return number

@@ -18,6 +18,8 @@ from pipebench.bench.standings import (
     relative,
     standings,
 )
+from pipebench.bench.standings.cells import grid
+from pipebench.bench.standings.table import duels, records
 from pipebench.domain.row import Row
 from tests.bench.standings.made_rows import row
 
@@ -237,3 +239,21 @@ def test_a_yardstick_counts_in_nothing() -> None:
     beside = [*rows, *(row("y", problem, 1.0, yardstick=True) for problem in "pq")]
     assert only(beside) == only(rows)
     assert best_rows(beside) == best_rows(rows)
+
+
+@given(
+    st.lists(st.lists(st.none() | st.sampled_from([0.0, 1e-9, 1.0, 1.0005, 1.002, 3.0]), max_size=3), max_size=5),
+    st.sampled_from([0.0, 1e-3, 0.5]),
+)
+def test_records_are_the_sums_of_duels(values: list[list[float | None]], tie: float) -> None:
+    rows = [row(f"e{e}", f"p{p}", value) for e, each in enumerate(values) for p, value in enumerate(each)]
+    cells = grid(rows)
+    expected = dict.fromkeys(cells, (0, 0, 0))
+    for duel in duels(cells, tie):
+        for entrant, met in (
+            (duel.first, (duel.wins, duel.ties, duel.losses)),
+            (duel.second, (duel.losses, duel.ties, duel.wins)),
+        ):
+            one = expected[entrant]
+            expected[entrant] = (one[0] + met[0], one[1] + met[1], one[2] + met[2])
+    assert records(cells, tie) == expected

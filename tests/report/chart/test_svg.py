@@ -36,6 +36,11 @@ def test_cells_without_a_schedule_are_drawn_and_counted() -> None:
     assert "2" in words  # B has two cells at 4 GB
 
 
+def test_a_label_with_characters_that_xml_forbids_is_drawn() -> None:
+    curve = Curve(label="a\ufffe\x1b\u202eb", colour=1, points=((1.0, 1.0), (2.0, 2.0)))
+    assert "a\ufffd\u241b\ufffdb" in words_of(root_of(figure(panel(curve))))
+
+
 def test_axes_say_what_they_are_and_panels_have_titles() -> None:
     words = words_of(root_of(figure(panel(SCHEDULE), panel(ESTIMATE, title="other"))))
     for expected in ("a figure", "resnet50, P = 4", "other"):

@@ -1,6 +1,11 @@
 """The page of rows: complete, self-contained, escaped, small."""
 
+from typing import Any
+
+import pytest
+
 from pipebench.documents.document import PlannedProblem
+from pipebench.documents.printable import CONTROL
 from pipebench.domain.row import Row
 from pipebench.hooks.manager import Host
 from pipebench.report.html.rows_page import rows_page
@@ -54,6 +59,17 @@ def test_names_with_markup_stay_words() -> None:
     assert sum(word == NASTY for _, word in page.words) >= 3
 
 
+def test_what_turns_the_direction_of_writing_is_a_sign_on_the_page_and_in_its_pictures() -> None:
+    """Else a name rewrites what stands behind it; and an SVG with such characters is no XML."""
+    odd = "abc\u202edef\u2066\x1b[2J\ufffe"
+    names: dict[str, Any] = {"model": odd, "profile": odd, "cluster": odd, "notices": (odd,), "status": "crashed"}
+    many = (row(odd, **names, reason=odd, workload_id=str(number), problem_id=str(number)) for number in range(8))
+    text = page_of(*many, *(row("b", workload_id=str(number), problem_id=str(number)) for number in range(8)))
+    assert "performance profiles over" in text
+    assert "abc\ufffddef" in text
+    assert CONTROL.search(text) is None
+
+
 def test_columns_sort_by_value_and_not_by_text() -> None:
     page = Page(page_of(row("a", search_cpu_s=0.5), row("b", search_cpu_s=2.0), row("c", search_cpu_s=None)))
     values = [a["data-v"] for name, a in page.elements if name == "td" and "data-v" in a]
@@ -70,6 +86,19 @@ def test_a_thousand_rows_stay_small() -> None:
     assert len(text) < 3_000_000
     page = Page(text)
     assert page.count("details") == 1000
+
+
+def test_many_planners_on_a_problem_are_not_held_against_each_other_in_pairs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The page shows no pair; 1,200 planners on one problem took 110 s, 5,000 more than five minutes."""
+
+    def no_pair(*_: object) -> None:
+        raise AssertionError("a pair was looked at")
+
+    monkeypatch.setattr("pipebench.bench.standings.table._duel", no_pair)
+    text = page_of(*(row(f"planner{number}", workload_id=p, problem_id=p) for number in range(60) for p in "pq"))
+    assert "Standings" in text
 
 
 def test_the_best_of_a_problem_stands_behind_its_rows_and_leads_to_the_row_that_it_is() -> None:

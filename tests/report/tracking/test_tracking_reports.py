@@ -1,11 +1,13 @@
 """Reports: strangers' texts stay texts, everything that was found is in them, nothing is loaded from elsewhere."""
 
+from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from pipebench.documents.printable import CONTROL
 from pipebench.report.tracking.blocks import (
     BlockTable,
     Heading,
@@ -33,6 +35,14 @@ REPORT = TrackingReport(
         BlockTable((EVIL,), [[EVIL], [Spark((1.0, 2.0), (1,))]]),
     ],
 )
+
+
+@pytest.mark.parametrize("write", [html_report, markdown_report])
+def test_what_turns_the_direction_of_writing_is_a_sign(write: Callable[[TrackingReport], str]) -> None:
+    odd = "a\u202eb\x1b[2J"
+    written = write(TrackingReport(odd, [Heading(odd), Items([odd]), BlockTable((odd,), [[odd]])]))
+    assert CONTROL.search(written) is None
+    assert written.count("a\ufffdb") >= 5
 
 
 class Tags(HTMLParser):
