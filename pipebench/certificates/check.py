@@ -1,8 +1,9 @@
 """The checker of certificates: what one proves, from its own numbers, or where it breaks.
 
 It imports nothing of planners, bounds, costs and simulation: the standard library, and the files beside it,
-`document.py`, `premises.py`, `plan_check.py`, `bound_kinds.py`, `bound_check.py` and `group_check.py`. All numbers
-are whole. Without the rest of the suite: `python -m pipebench.certificates.check FILE…`.
+`document.py`, `premises.py`, `plan_check.py`, `bound_kinds.py`, `bound_check.py`, `group_check.py`,
+`group_boxes.py` and `group_rows.py`. All numbers are whole. Without the rest of the suite:
+`python -m pipebench.certificates.check FILE…`.
 """
 
 import sys

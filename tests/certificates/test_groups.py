@@ -13,7 +13,7 @@ from pipebench.bounds.by_group.groups import GroupsProof, groups_proof
 from pipebench.certificates.bound_kinds import check_bound
 from pipebench.certificates.check import check
 from pipebench.certificates.document import Part, Refused, written
-from pipebench.certificates.group_check import fit_together
+from pipebench.certificates.group_boxes import fit_together
 from pipebench.certificates.premises import read_problem
 from pipebench.certificates.write import certificate, problem_part
 from pipebench.check import check_schedule
