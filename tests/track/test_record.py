@@ -206,8 +206,11 @@ def test_what_is_suspicious_is_measured_again_in_processes_of_its_own() -> None:
 
 def test_a_clock_behind_the_last_night_is_said_before_anything_is_measured(tmp_path: Path) -> None:
     recorded(tmp_path, of(GOOD))
+    now = datetime.now(UTC)
     with pytest.raises(PipebenchError, match="two clocks disagree"):
-        prepare(tmp_path, datetime.now(UTC) - timedelta(days=1))
+        prepare(tmp_path, now - timedelta(days=1))
+    # Nights that end in one second are dated ahead of it.
+    assert len(prepare(tmp_path, now - timedelta(seconds=5)).nights) == 1
 
 
 def test_benchmarks_are_imported_once(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from pipebench.track.nights.history import (
     require_after,
     require_new_benchmarks,
 )
-from pipebench.track.nights.night import Night, SubjectNight
+from pipebench.track.nights.night import CLOCKS, Night, SubjectNight
 
 
 def prepare(folder: Path, now: datetime, imported: BenchmarkFile | None = None) -> History:
@@ -32,7 +32,7 @@ def prepare(folder: Path, now: datetime, imported: BenchmarkFile | None = None) 
     history = open_history(folder)
     nights = history.of_class(this_machine())
     if nights:
-        require_after(nights[-1], now)
+        require_after(nights[-1], now, CLOCKS)
     if imported is not None:
         require_new_benchmarks(nights, imported.at)
     return history

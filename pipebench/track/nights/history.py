@@ -108,9 +108,12 @@ class NightJournal(Journal[StoredNight]):
         return max(mine, key=lambda each: each.night.at, default=None)
 
 
-def require_after(last: Night, moment: datetime) -> None:
-    """Raise PipebenchError where a night of this moment would be dated before the last one."""
-    if moment < last.at:
+def require_after(last: Night, moment: datetime, apart: timedelta = timedelta(0)) -> None:
+    """Raise PipebenchError where a night of this moment would be dated before the last one.
+
+    apart: by how much the two clocks may differ, of a night that `not_before` is to date.
+    """
+    if moment < last.at - apart:
         raise PipebenchError(
             f"two clocks disagree: here it is {moment.isoformat(timespec='seconds')}, the last night of this "
             f"history is dated {last.recorded_at}",
