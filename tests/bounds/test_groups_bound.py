@@ -87,11 +87,19 @@ def table(rows: list[list[tuple[int, int]]]) -> Table:
     return Table(first, each.T[:1].copy(), np.zeros(len(each), np.int64), each.T[1].copy(), none, none, none, none)
 
 
-def held_sets(flow: Flow, table: Table, time_ns: int, room_ns: int, memory: int) -> list[bool]:
-    """Of each set whether a group may hold it that keeps no micro-batch."""
-    rows, operators = np.zeros(len(table.held_bytes), np.int64), np.zeros(len(flow.here_ns), np.int64)
-    behind = np.zeros((len(operators), len(operators)), np.int64)
-    rounds = Rounds(rows, rows, rows, rows, rows, rows + 1, rows, rows, operators, operators, behind, 0)
+def idle(operators: int, rows: int) -> Rounds:
+    """No micro-batch stays."""
+    none, each = np.zeros(rows, np.int64), np.zeros(operators, np.int64)
+    behind = np.zeros((operators, operators), np.int64)
+    return Rounds(none, none, none, none, none, none + 1, none, none, each, each, behind, 0)
+
+
+def held_sets(
+    flow: Flow, table: Table, time_ns: int, room_ns: int, memory: int, rounds: Rounds | None = None
+) -> list[bool]:
+    """Of each set whether a group may hold it, `idle` unless it is said otherwise."""
+    operators = np.zeros(len(flow.here_ns), np.int64)
+    rounds = rounds or idle(len(operators), len(table.held_bytes))
     most, known = np.ones(1 << len(operators), np.int64), (np.full((1, 1 << len(operators)), NEVER),)
     known = *known, np.full((1, 1 << len(operators)), -1)
     needed = devices_of_sets(flow, table, rounds, most[:1], most, *known, time_ns, room_ns, memory)
@@ -244,6 +252,19 @@ def test_where_choices_are_too_many_a_set_may_be_held_that_is_not() -> None:
     many = [[*[each[0]] * 3, *each[1:]] for each in few]
     assert MOST_STEPS < 4**8
     assert [held_sets(flow(10), table(each), 405, 405, 405)[-1] for each in (few, many)] == [False, True]
+
+
+def test_rows_without_time_for_their_rounds_are_not_completed() -> None:
+    """Each of ten operators has three rows alike. One micro-batch of the first is live at once, two take 9 ns
+    each."""
+    rows = [[(1, 1)] * 3 for _ in range(10)]
+    assert 3 ** len(rows) > MOST_STEPS
+    first = np.arange(30) < 3
+    staying = idle(10, 30)._replace(
+        saved_bytes=6 * first, full=1 * first, runs=2 * first, stay_ns=9 * first, size=first + 1
+    )
+    for room, held in ((17, False), (18, True)):
+        assert held_sets(flow(10), table(rows), 99, room, 10, staying)[-1] == held
 
 
 def test_operators_are_on_one_device_each_as_wholes() -> None:
