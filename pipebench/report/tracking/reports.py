@@ -302,7 +302,8 @@ def _circumstances(night: Night, judgement: Judgement) -> Iterator[Block]:
         f"{readable_seconds(night.budget_s)}",
         f"load {weather.load[0]:g} before, {weather.load[1]:g} after",
     ]
-    for name, share in (("some process waited for a CPU", weather.pressure_share), ("stolen by others", weather.steal_share)):
+    shares = {"some process waited for a CPU": weather.pressure_share, "stolen by others": weather.steal_share}
+    for name, share in shares.items():
         if share is not None:
             facts.append(f"{name}: {100 * share:.3g} % of the time")
     if weather.quota_cpus is not None:
