@@ -361,6 +361,7 @@ def _why(entries: list[Candidate], ranked: list[Candidate], target: Target | Non
         lines.append(f"runner-up: {others[0].planner}, {other:.4g} s: {how}")
     else:
         lines.append("runner-up: none")
+    left_out: dict[str, list[str]] = {}
     for entry in entries:
         row = entry.row
         if entry.planner == SEARCH_PLANNER and row is not None and row.status == "ok":
@@ -368,5 +369,5 @@ def _why(entries: list[Candidate], ranked: list[Candidate], target: Target | Non
         faster = row is not None and row.simulated_s is not None and row.simulated_s < mine
         if entry.reason:
             lead = f"faster with {row.simulated_s:.4g} s, but " if faster and row and row.simulated_s else ""
-            lines.append(f"left out: {entry.planner}: {lead}{entry.reason}")
-    return lines
+            left_out.setdefault(f"{lead}{entry.reason}", []).append(entry.planner)
+    return [*lines, *(f"left out: {', '.join(planners)}: {why}" for why, planners in left_out.items())]

@@ -28,15 +28,14 @@ def ready_plan(path: str, planned: PlannedProblem) -> Ready:
         if problem.problem_id == planned.problem.problem_id:
             return PlanResult(plan=planned.plan, schedule=planned.schedule)
         verdict = check_plan(problem, planned.plan)
+        theirs, ours = planned.problem.profile.name, problem.profile.name
+        whose = f"{theirs}, not for {ours}" if theirs != ours else f"another problem of {ours}"
         if verdict.status == "invalid" and verdict.witness is not None:
-            theirs, ours = planned.problem.profile.name, problem.profile.name
-            whose = f"{theirs}, not for {ours}" if theirs != ours else f"another problem of {ours}"
             raise InvalidValue(
                 f"planned for {whose}: {verdict.witness.message}",
                 "plan again, or give the options that it was planned with",
             )
-        notice = f"planned for another problem ({planned.problem.profile.name})"
-        return PlanResult(plan=planned.plan, notices=(notice,))
+        return PlanResult(plan=planned.plan, notices=(f"planned for {whose}",))
 
     mode, plan = planned.problem.regime.mode, planned.plan
     own = scheduler_for(mode, plan.placement, plan.takes_turns)

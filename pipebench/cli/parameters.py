@@ -22,9 +22,17 @@ else:
 class _Digits:
     """A number in the digits 0 to 9, as in every file: Python also takes `1_0`, and digits of other scripts."""
 
+    kind: type[int] | type[float] = int
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if isinstance(value, str) and ("_" in value or not value.isascii()):
-            raise click.BadParameter(f"{value!r} is not a number in the digits 0 to 9.", ctx, param)
+        if isinstance(value, str):
+            if "_" in value or not value.isascii():
+                raise click.BadParameter(f"{value!r} is not a number in the digits 0 to 9.", ctx, param)
+            try:
+                self.kind(value)
+            except ValueError:
+                wanted = "whole number such as 4096" if self.kind is int else "number such as 0.5"
+                raise click.BadParameter(f"{value!r} is not a {wanted}", ctx, param) from None
         return super().convert(value, param, ctx)  # type: ignore[misc]
 
 
@@ -33,7 +41,7 @@ class _Whole(_Digits, click.types.IntParamType):
 
 
 class _Real(_Digits, click.types.FloatParamType):
-    pass
+    kind = float
 
 
 class OneOf(_Choice):

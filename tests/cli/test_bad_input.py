@@ -51,6 +51,8 @@ SMALL = ["--profile", "resnet50", "--devices", "2", "--mini-batch", "8"]
                 ("--overlap", 1.5, 0),
             )
         ),
+        (["draw", "1f1b", "--stages", "4k"], 2, "'--stages': '4k' is not a whole number"),
+        (["draw", "1f1b", "--transfer", "fast"], 2, "'--transfer': 'fast' is not a number"),
         (
             ["compare", "--planners", "uniform", *SMALL, "--tp", "3", "--dp", "2"],
             2,

@@ -31,6 +31,11 @@ def test_without_a_word_every_term_has_its_line(pipebench: CommandLine, monkeypa
         assert {subject.name for subject in subjects()} <= set(lines)
 
 
+@pytest.mark.parametrize("word", ["imprecise", "A/A", "rank agreement"])
+def test_a_word_of_a_report_is_found(pipebench: CommandLine, word: str) -> None:
+    assert pipebench("glossary", word).code == 0
+
+
 def test_a_word_shows_the_whole_entry(pipebench: CommandLine) -> None:
     out = " ".join(pipebench("glossary", "gap").out.split())
     assert "(time - bound) / bound" in out

@@ -165,7 +165,7 @@ def test_layouts_of_today_beside_planners(pipebench: CommandLine, tmp_path: Path
     [
         (("--cp", "3"), 2, "--cp 3: a rank has 2 of 6 chunks"),
         (("--ep", "4"), 2, "--ep 4: llm has no experts that ranks could share out"),
-        (("--tp", "3"), 5, "the profile offers 1, 2, 4, 8"),
+        (("--tp", "3"), 5, "layout has tensor parallelism of 1, 2, 4, 8 here, 3 is pinned"),
         (("--pp", "16"), 5, "degrees must divide the number of devices"),
         (("--pp", "4", "--vpp", "3", "--tp", "1"), 5, "stages be at most as many as layers"),
         (("--seq", "0"), 2, "--seq"),

@@ -249,6 +249,16 @@ def test_a_workflow_is_not_replaced_without_being_told_to(pipebench: CommandLine
     assert pipebench(*init, "--force", "--budget", "soon").code == 2
 
 
+def test_a_planner_that_is_not_here_is_named_when_the_workflow_is_written(
+    pipebench: CommandLine, tmp_path: Path
+) -> None:
+    named = "unifrm,madpipe,./mine.py,cmd:./planner"
+    done = pipebench("track", "init", "--output", str(tmp_path / "nightly.yml"), "--planners", named)
+    assert done.code == 0
+    notes = re.findall(r"planner '(.*?)' is not installed here \(did you mean '(.*?)'\?", done.err)
+    assert notes == [("unifrm", "uniform")]
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -103,7 +103,7 @@ def not_offered(planner: str, problem: Problem, tensor_parallel: int) -> Unsuppo
     offered = [str(degree) for degree in degrees(problem) if way(problem, degree, recompute) is not None]
     listed = ", ".join(offered) or "none"
     return UnsupportedProblem(
-        f"{planner}: tensor parallelism {tensor_parallel} is pinned, the profile offers {listed}"
+        f"{planner} has tensor parallelism of {listed} here, {tensor_parallel} is pinned"
         + (f" with recompute {recompute}" if recompute else ""),
         f"use one of {listed}",
     )

@@ -8,6 +8,12 @@ from pipebench.domain.graph import Operator, OperatorGraph
 from pipebench.formats.frameworks.arrangement import Arrangement, CannotExpress
 from pipebench.formats.hf_layers import period
 
+CLAMPED_GATE = (
+    "experts of a gpt_oss are gated by a clamped, quick gelu (--swiglu has its widths and its work; the model "
+    "itself takes --quick-geglu, --glu-linear-offset 1.0 and --activation-func-clamp-value 7.0 in its place)"
+)
+"""gpt_oss is the model whose layers have sinks and experts."""
+
 
 def model_flags(made: Arrangement, layers: int) -> list[str]:
     """Flags of the model, a line each. Raises CannotExpress for layers that Megatron-LM does not train."""
@@ -141,6 +147,7 @@ def unsaid(made: Arrangement) -> list[str]:
         "ALiBi": bool(said.get("alibi")),
         "the feed-forward part is gated by gelu (--swiglu has its widths and its work)": shape.branches == 2
         and bool(said.get("gelu")),
+        CLAMPED_GATE: shape.sinks and any(each.experts > 1 for each in shapes),
         "its activation is relu": bool(said.get("relu")),
         "a norm behind the embedding": len(tables) > 1,
         "a bias of the head": len(head) > 1,

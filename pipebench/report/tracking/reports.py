@@ -272,7 +272,10 @@ def _control(control: Control) -> Iterator[Block]:
     """Always there: how much to believe."""
     yield Heading("A/A")
     if control.rate is None:
-        yield Paragraph("No night has had enough A/A pairs for an answer yet.")
+        yield Paragraph(
+            "One planner is measured twice in the same rounds, to see how often it is told to differ from itself. "
+            "No night has had enough such pairs for an answer yet."
+        )
     else:
         assert control.most is not None
         assert control.spread is not None
@@ -299,7 +302,8 @@ def _circumstances(night: Night, judgement: Judgement) -> Iterator[Block]:
         f"{readable_seconds(night.budget_s)}",
         f"load {weather.load[0]:g} before, {weather.load[1]:g} after",
     ]
-    for name, share in (("waiting for a CPU", weather.pressure_share), ("stolen by others", weather.steal_share)):
+    shares = {"some process waited for a CPU": weather.pressure_share, "stolen by others": weather.steal_share}
+    for name, share in shares.items():
         if share is not None:
             facts.append(f"{name}: {100 * share:.3g} % of the time")
     if weather.quota_cpus is not None:

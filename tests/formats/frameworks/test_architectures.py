@@ -7,6 +7,7 @@ import pytest
 from pipebench.domain.problem import OptimizerSharding, Pins
 from pipebench.formats.frameworks import megatron
 from pipebench.formats.frameworks.arrangement import Arrangement, CannotExpress, arrange
+from pipebench.formats.frameworks.megatron_model import CLAMPED_GATE
 from pipebench.formats.frameworks.targets import TARGETS
 from tests.language_models import TINY, planned, problem
 
@@ -120,6 +121,19 @@ def unsaid(made: Arrangement) -> list[str]:
                 UNTIED,
             ],
             ["norms of queries and keys have weights of all heads"],
+        ),
+        (
+            {"architecture": "mixtral", "experts": 4, "active": 2, "sinks": True},
+            [
+                "--softmax-type learnable",
+                "--num-experts 4 --moe-router-topk 2",
+                "--swiglu",
+                "--normalization RMSNorm",
+                "--disable-bias-linear",
+                *ROPE,
+                UNTIED,
+            ],
+            [CLAMPED_GATE],
         ),
     ],
 )

@@ -131,7 +131,7 @@ def test_what_is_gathered_has_to_fit() -> None:
 @pytest.mark.parametrize(
     ("pins", "error", "reason"),
     [
-        ({"tensor_parallel": 3}, UnsupportedProblem, "the profile offers 1, 2, 4, 8"),
+        ({"tensor_parallel": 3}, UnsupportedProblem, "tensor parallelism of 1, 2, 4, 8 here, 3 is pinned"),
         ({"pipeline": 3}, InfeasibleProblem, "pp 3 do not go with 8 devices"),
         ({"pipeline": 8, "virtual_stages": 2}, InfeasibleProblem, "stages be at most as many as layers"),
         ({"tensor_parallel": 8, "pipeline": 8}, InfeasibleProblem, "--tp 8, --pp 8 do not go"),

@@ -128,6 +128,17 @@ def test_a_column_sorts_up_and_down_by_its_figures_and_rows_without_one_come_las
     assert opened.column("samples/s")[-1] == "-"
 
 
+def test_a_long_name_of_a_problem_leaves_room_for_the_figures(browser: "sync_api.Browser", tmp_path: Path) -> None:
+    name = f"llm[{','.join(f'option_{number}=4096' for number in range(12))}]"
+    path = tmp_path / "page.html"
+    made = replace(grid_rows()[0], model=name, profile=name, workload="")
+    path.write_text(rows_page(Host(), [made], lambda row: None, lambda row: "repeat", "long"), "utf-8")
+    window = Opened(browser, path.as_uri())
+    wide, room = window.page.locator("#rows").evaluate("all => [all.scrollWidth, all.parentElement.clientWidth]")
+    window.context.close()
+    assert wide <= room
+
+
 def test_an_axis_of_the_problems_sorts_by_its_figures(opened: Opened) -> None:
     opened.head("device memory").locator("button").click()
     found = opened.column("device memory")

@@ -124,6 +124,16 @@ def test_the_section_says_what_the_terminal_says(three: Contest) -> None:
     assert listed == told
 
 
+def test_data_parallelism_in_one_regime_only_is_said_of_that_one(three: Contest) -> None:
+    alone = {"stages": 1, "replicas": (4,)}
+    for mode, fields in (("sync", alone), ("async", {})):
+        three.enter("turns", COARSE, mode, "1f1b" if mode == "sync" else "1f1b-rr", **fields)
+    three.enter("always", COARSE, "sync", "1f1b", **alone)
+    (block,) = problem_blocks(three.rows)
+    told = [line.strip() for line in why_lines(block, Explainer(HOST), lambda _: None)]
+    assert told[:2] == ["turns: the plan in sync is data parallelism", "always: the plan is data parallelism"]
+
+
 def test_another_cut_of_the_same_shape_is_not_from_itself_to_itself(three: Contest) -> None:
     three.enter("other", [[0], [1, 2], [3]], "sync", "1f1b")
     (block,) = problem_blocks(three.rows)

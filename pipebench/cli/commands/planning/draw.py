@@ -9,7 +9,7 @@ import click
 from pipebench.cli.application import open_host, show_new_warnings
 from pipebench.cli.completion import of_slot, some_of
 from pipebench.cli.groups import invocation
-from pipebench.cli.parameters import WholeFrom
+from pipebench.cli.parameters import REAL, WholeFrom
 from pipebench.cli.terminal import console, print_json, say
 from pipebench.domain.schedule import WEIGHT_GRADIENT
 
@@ -21,10 +21,10 @@ SMALL = 800
 @click.argument("schedulers", shell_complete=some_of(of_slot("schedulers")))
 @click.option("--stages", default=4, show_default=True, type=WholeFrom(1), help="Number of stages.")
 @click.option("--micro-batches", default=8, show_default=True, type=WholeFrom(1), help="Micro-batches.")
-@click.option("--forward", default=1.0, show_default=True, help="Time of a forward.")
-@click.option("--backward", default=2.0, show_default=True, help="Time of a backward.")
-@click.option("--transfer", default=0.0, show_default=True, help="Time of a transfer between stages.")
-@click.option("--weight", default=0.0, show_default=True, help="Weight gradient's part of a backward.")
+@click.option("--forward", default=1.0, show_default=True, type=REAL, help="Time of a forward.")
+@click.option("--backward", default=2.0, show_default=True, type=REAL, help="Time of a backward.")
+@click.option("--transfer", default=0.0, show_default=True, type=REAL, help="Time of a transfer between stages.")
+@click.option("--weight", default=0.0, show_default=True, type=REAL, help="Weight gradient's part of a backward.")
 @click.option(
     "--vpp",
     default=2,

@@ -7,6 +7,7 @@ import click
 
 from pipebench.cli.completion import files, of_slot, some_of
 from pipebench.cli.terminal import console, print_json, say
+from pipebench.documents.units import quantity
 from pipebench.domain.errors import ExitCode, PipebenchError
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def _write(
 def _count(done: "list[Outcome]", out: Path) -> str:
     certified, stood = sum(each.file is not None for each in done), sum(each.stood for each in done)
     before = f", {stood} of them from before (--fresh writes them anew)" if stood else ""
-    return f"{certified} certificates in {out}{before}"
+    return f"{quantity(certified, 'certificate')} in {out}{before}"
 
 
 def _plain(each: "Outcome") -> dict[str, object]:

@@ -10,7 +10,7 @@ from pipebench.cli.commands.track.record import REGIMES
 from pipebench.cli.completion import of_slot, some_of, suites
 from pipebench.cli.parameters import REAL, OneOf
 from pipebench.cli.terminal import say
-from pipebench.domain.errors import PipebenchError
+from pipebench.domain.errors import PipebenchError, nearest
 from pipebench.track.workflow.nightly import Nightly
 
 WITH_BENCHMARKS = " pytest-benchmark"
@@ -100,6 +100,7 @@ def command(
         raise PipebenchError(f"{str(output)!r} is there and says something else", "replace it with --force")
     write_file(output, data)
     say(f"{output} written: commit it; the history goes to the branch {branch}", err=True)
+    _name_missing(planners)
     if CONSTRAINTS.search(install):
         _keep_versions()
     else:
@@ -108,6 +109,21 @@ def command(
             err=True,
         )
     return 0
+
+
+def _name_missing(planners: tuple[str, ...]) -> None:
+    """Says which planners are not installed here. It is no error: the workflow may install them."""
+    from pipebench.cli.application import open_host
+    from pipebench.hooks.syntax import parse_references
+
+    here = open_host().slot("planners") if planners else {}
+    for each in parse_references(planners):
+        if not (each.is_script or each.is_program or each.name in here):
+            say(
+                f"note: planner {each.name!r} is not installed here ({nearest(each.name, here)}); "
+                "a night fails where --install does not bring it",
+                err=True,
+            )
 
 
 def _keep_versions() -> None:

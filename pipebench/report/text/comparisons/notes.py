@@ -14,7 +14,8 @@ class Notes:
     """The notices of some rows. A row that comes from a store (its key is among the cached) or ran beside others
     has one that says so.
 
-    Notices that differ in their figures alone are one, in which each figure is `…`: figures stand in columns.
+    Notices that differ in their figures alone are one, in which each figure that differs is `…`: such figures
+    stand in columns.
     """
 
     def __init__(self, rows: Iterable[Row], cached: Collection[str] = ()) -> None:
@@ -23,7 +24,7 @@ class Notes:
         alike: dict[str, set[str]] = {}
         for _, text in said:
             alike.setdefault(without_figures(text), set()).add(text)
-        self._shown = {text: words if len(texts) > 1 else text for words, texts in alike.items() for text in texts}
+        self._shown = {text: shared_words(texts) for texts in alike.values() for text in texts}
         self._who = who_by_text((row.planner, self._shown[text]) for row, text in said)
         self._number = {text: number for number, text in enumerate(self._who, start=1)}
 
@@ -45,9 +46,20 @@ class Notes:
         return [*(text for holds, text in own if holds), *map(with_readable_bytes, row.notices)]
 
 
+FIGURE = re.compile(r"(?<![\w.*=-])\d[\d.,]*(?=[\s:;,)%]|$)")
+"""A number that stands alone; names such as resnet50 and 1f1b hold none."""
+
+
 def without_figures(text: str) -> str:
-    """The text with `…` for each number that stands alone; names such as resnet50 and 1f1b stay."""
-    return re.sub(r"(?<![\w.*=-])\d[\d.,]*(?=[\s:;,)%]|$)", "…", text)
+    """The text with `…` for each figure."""
+    return FIGURE.sub("…", text)
+
+
+def shared_words(texts: Collection[str]) -> str:
+    """Texts that differ in their figures alone as one, with `…` for each figure that is not the same in all."""
+    figures = zip(*(FIGURE.findall(text) for text in texts), strict=True)
+    shown = iter([each[0] if len(set(each)) == 1 else "…" for each in figures])
+    return FIGURE.sub(lambda _: next(shown), next(iter(texts)))
 
 
 def who_by_text(said: Iterable[tuple[str, str]]) -> dict[str, str]:

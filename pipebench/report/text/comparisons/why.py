@@ -8,7 +8,7 @@ from pipebench.documents.document import PlannedProblem
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import RegimeMode
 from pipebench.domain.row import Row
-from pipebench.report.problem_blocks import Contender, ProblemBlock, cut_words, is_data_parallel
+from pipebench.report.problem_blocks import ProblemBlock, cut_words, is_data_parallel
 from pipebench.report.units import rate
 
 MOST_EXPLAINED = 12
@@ -68,9 +68,16 @@ def _without_a_flush(block: ProblemBlock) -> Iterator[tuple[Named, Named]]:
 
 
 def _data_parallel(block: ProblemBlock) -> Iterator[str]:
-    names = _names(block, lambda each: any(is_data_parallel(row) for row in each.rows.values()))
-    if names:
-        yield f"  {names}: the plan is data parallelism"
+    """Whose plans are data parallelism; in which regime, where those of the other one are not."""
+    alike: dict[str, list[str]] = {}
+    for each in block.contenders:
+        planned = [row for row in each.rows.values() if row.plan_id]
+        is_so = [row for row in planned if is_data_parallel(row)]
+        if is_so and not each.yardstick:
+            where = f" in {is_so[0].regime}" if len(is_so) < len(planned) else ""
+            alike.setdefault(where, []).append(each.name)
+    for where, names in alike.items():
+        yield f"  {', '.join(names)}: the plan{where} is data parallelism"
 
 
 def _same_cuts(block: ProblemBlock) -> Iterator[str]:
@@ -82,10 +89,6 @@ def _same_cuts(block: ProblemBlock) -> Iterator[str]:
                 cuts.setdefault(row.cut_id, {})[each.name] = None
     for names in dict.fromkeys(tuple(names) for names in cuts.values() if len(names) > 1):
         yield f"  {', '.join(names)}: cut at the same operators"
-
-
-def _names(block: ProblemBlock, holds: Callable[[Contender], bool]) -> str:
-    return ", ".join(each.name for each in block.contenders if not each.yardstick and holds(each))
 
 
 @dataclass(frozen=True, slots=True)
