@@ -107,11 +107,50 @@ def run(
     done = np.zeros((kinds, stages), np.int64)
     arrived = np.zeros((len(rows), count), np.int64)
     link_free = np.zeros(lanes * lanes, np.int64)
+    # When all is there that the next task of each kind and stage waits for; WAITS: not yet. Kinds and stages of
+    # which that may have changed.
+    there = np.full((kinds, stages), WAITS, np.int64)
+    changed, changes = np.empty((kinds + stages, 2), np.int64), stages
+    for at in range(stages):
+        changed[at, 0], changed[at, 1] = AHEAD, at
     # What each lane would run next: kind (STALE: to be found out again, WAITS: nothing), stage and start.
     next_kind = np.full(lanes, STALE, np.int64)
     next_stage, next_start = np.zeros(lanes, np.int64), np.zeros(lanes, np.int64)
     total: int = kinds * stages * count
     for turn in range(total):
+        for change in range(changes):
+            each, at = changed[change, 0], changed[change, 1]
+            ran = done[each, at]
+            if (
+                ran == count
+                or (each == AHEAD and ran - done[releases, at] >= caps[at])
+                or (each == BACK and ran >= done[AHEAD, at])
+                or (each == WEIGHT and ran >= done[BACK, at])
+            ):
+                there[each, at] = WAITS
+                continue
+            ready = 0
+            if each != WEIGHT:
+                for row in range(first[each, at], first[each, at + 1]):
+                    if done[each, rows[row, 0]] <= ran:
+                        ready = WAITS
+                        break
+                    ready = max(ready, arrived[row, ran])
+            there[each, at] = ready
+            here = lane_of[at]
+            if ready == WAITS or next_kind[here] == STALE:
+                continue
+            ready, chosen, other = max(ready, free[here]), next_kind[here], next_stage[here]
+            if (
+                chosen == WAITS
+                or ready < next_start[here]
+                or (
+                    ready == next_start[here]
+                    and (each < chosen or (each == chosen and (ran, -at) < (done[each, other], -other)))
+                )
+            ):
+                next_kind[here], next_stage[here], next_start[here] = each, at, ready
+        changes = 0
         lane, kind, stage, start, number = -1, -1, -1, 0, 0
         for here in range(lanes):
             if next_kind[here] == STALE:
@@ -119,29 +158,17 @@ def run(
                 for each in range(kinds):
                     for place in range(lane_first[here], lane_first[here + 1]):
                         at = hosted[place]
-                        ran = done[each, at]
-                        if (
-                            ran == count
-                            or (each == AHEAD and ran - done[releases, at] >= caps[at])
-                            or (each == BACK and ran >= done[AHEAD, at])
-                            or (each == WEIGHT and ran >= done[BACK, at])
-                        ):
+                        if there[each, at] == WAITS:
                             continue
-                        ready = free[here]
-                        if each != WEIGHT:
-                            for row in range(first[each, at], first[each, at + 1]):
-                                if done[each, rows[row, 0]] <= ran:
-                                    ready = WAITS
-                                    break
-                                ready = max(ready, arrived[row, ran])
-                        if ready == WAITS:
-                            continue
+                        ready = max(free[here], there[each, at])
                         chosen = next_kind[here]
                         if (
                             chosen == WAITS
                             or ready < next_start[here]
                             or (
-                                ready == next_start[here] and each == chosen and ran < done[each, next_stage[here]]
+                                ready == next_start[here]
+                                and each == chosen
+                                and done[each, at] < done[each, next_stage[here]]
                             )
                         ):
                             next_kind[here], next_stage[here], next_start[here] = each, at, ready
@@ -171,15 +198,20 @@ def run(
         if kind == releases:
             used[lane] -= memory[0, stage] + (memory[1, stage] if live == 0 else 0)
         next_kind[lane] = STALE
+        for each in range(kinds):
+            changed[each, 0], changed[each, 1] = each, stage
+        changes = kinds
         if kind != WEIGHT:
             for place in range(sent_first[kind, stage], sent_first[kind, stage + 1]):
                 row = sent[place]
-                there, link = free[lane], rows[row, 2]
+                comes, link = free[lane], rows[row, 2]
                 if link >= 0:
-                    there = max(there, link_free[link])
-                    link_free[link] = there + rows[row, 1]
-                arrived[row, number] = there + rows[row, 1]
-                next_kind[lane_of[rows[row, 3]]] = STALE
+                    comes = max(comes, link_free[link])
+                    link_free[link] = comes + rows[row, 1]
+                arrived[row, number] = comes + rows[row, 1]
+                if done[kind, rows[row, 3]] == number:
+                    changed[changes, 0], changed[changes, 1] = kind, rows[row, 3]
+                    changes += 1
     return total
 
 
