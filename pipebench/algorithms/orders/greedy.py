@@ -1,5 +1,7 @@
 """Greedy orders of a plan: whenever a lane is free, it runs what it can start first."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from pipebench.algorithms.jit import kernel
@@ -10,18 +12,24 @@ from pipebench.domain.schedule import BACKWARD, FORWARD, INPUT_GRADIENT, WEIGHT_
 
 Order = list[tuple[str, int, int]]
 """Tasks of one lane: (kind, stage, micro-batch)."""
-WAITS, STALE = -1, -2
-"""Instead of an instant, or of a kind of task."""
+WAITS = -1
+"""Instead of a kind of task."""
 
 
 class GreedyOrder:
     """The order with these most micro-batches in flight, by stage. split: weight gradients are tasks.
 
+    below: the rank of another order of these tables. This one is left (`complete` is False) as soon as it is seen
+    not to be below that.
     orders: by lane. peak_bytes: by lane. Raises UnsupportedProblem where stages wait for each other in a circle.
     """
 
-    def __init__(self, tables: Tables, caps: list[int], split: bool) -> None:
+    def __init__(self, tables: Tables, caps: list[int], split: bool, below: tuple[int, int] | None = None) -> None:
         self._tables, self._split = tables, split
+        most_bytes, most_ns = [ANY] * len(tables.held), ANY
+        if below is not None and below[0] < len(tables.limits[0]):
+            most_bytes = [limits[below[0]] for limits in tables.limits]
+            most_ns = below[1] - 1 if below[0] == 0 else ANY
         stages, count, kinds = len(tables.forward), tables.count, 3 if split else 2
         lanes = len(tables.held)
         self._tasks = np.zeros((kinds * stages * count, 3), np.int64)
@@ -31,8 +39,8 @@ class GreedyOrder:
             self._tasks,
             self._free,
             peak,
-            np.full(lanes, ANY, np.int64),
-            ANY,
+            np.array(most_bytes, np.int64),
+            most_ns,
             count,
             np.array(caps, np.int64),
             tables.durations(split),
@@ -40,7 +48,8 @@ class GreedyOrder:
             tables.memory,
             tables.waits,
         )
-        if ran < len(self._tasks):  # the oldest micro-batch could go on
+        self.complete = ran == len(self._tasks)
+        if not self.complete and below is None:  # the oldest micro-batch could go on
             raise UnsupportedProblem("the stages of this plan wait for each other in a circle")
         self.peak_bytes: list[int] = peak.tolist()
 
@@ -71,6 +80,21 @@ class GreedyOrder:
         for lane, reduce in zip(self._tables.lane_of, self._tables.reduce, strict=True):
             ends[lane] += reduce
         return max(ends)
+
+
+def best_order(tables: Tables, tried: Sequence[tuple[list[int], bool]]) -> GreedyOrder:
+    """Of some orders, at least one, the one that ranks best, and of equal ones the first.
+
+    tried: micro-batches in flight of each stage, and whether weight gradients are tasks (`GreedyOrder`).
+    Raises UnsupportedProblem as `GreedyOrder` does.
+    """
+    best = GreedyOrder(tables, *tried[0])
+    for caps, split in tried[1:]:
+        rank = best.rank
+        order = GreedyOrder(tables, caps, split, rank)
+        if order.complete and order.rank < rank:
+            best = order
+    return best
 
 
 @kernel
@@ -107,77 +131,69 @@ def run(
     done = np.zeros((kinds, stages), np.int64)
     arrived = np.zeros((len(rows), count), np.int64)
     link_free = np.zeros(lanes * lanes, np.int64)
-    # When all is there that the next task of each kind and stage waits for; WAITS: not yet. Kinds and stages of
-    # which that may have changed.
-    there = np.full((kinds, stages), WAITS, np.int64)
+    # When all is there that the next task of each kind and stage waits for, by place in `hosted`; ANY: not yet.
+    there = np.full((kinds, stages), ANY, np.int64)
+    # Kinds and stages of which that may have changed.
     changed, changes = np.empty((kinds + stages, 2), np.int64), stages
-    for at in range(stages):
-        changed[at, 0], changed[at, 1] = AHEAD, at
-    # What each lane would run next: kind (STALE: to be found out again, WAITS: nothing), stage and start.
-    next_kind = np.full(lanes, STALE, np.int64)
-    next_stage, next_start = np.zeros(lanes, np.int64), np.zeros(lanes, np.int64)
+    place_of = np.empty(stages, np.int64)
+    for place in range(stages):
+        place_of[hosted[place]] = place
+        changed[place, 0], changed[place, 1] = AHEAD, place
+    # What each lane would run next: kind, stage and start; ANY: nothing. Of `lane` it has to be found out.
+    next_kind, next_stage = np.full(lanes, WAITS, np.int64), np.zeros(lanes, np.int64)
+    next_start = np.full(lanes, ANY, np.int64)
     total: int = kinds * stages * count
+    lane = -1
     for turn in range(total):
         for change in range(changes):
             each, at = changed[change, 0], changed[change, 1]
-            ran = done[each, at]
+            ran, here = done[each, at], lane_of[at]
             if (
                 ran == count
                 or (each == AHEAD and ran - done[releases, at] >= caps[at])
                 or (each == BACK and ran >= done[AHEAD, at])
                 or (each == WEIGHT and ran >= done[BACK, at])
             ):
-                there[each, at] = WAITS
+                there[each, place_of[at]] = ANY
                 continue
             ready = 0
             if each != WEIGHT:
                 for row in range(first[each, at], first[each, at + 1]):
                     if done[each, rows[row, 0]] <= ran:
-                        ready = WAITS
+                        ready = ANY
                         break
                     ready = max(ready, arrived[row, ran])
-            there[each, at] = ready
-            here = lane_of[at]
-            if ready == WAITS or next_kind[here] == STALE:
+            there[each, place_of[at]] = ready
+            ready = max(ready, free[here])
+            if here == lane or ready > next_start[here] or ready == ANY:
                 continue
-            ready, chosen, other = max(ready, free[here]), next_kind[here], next_stage[here]
+            chosen, other = next_kind[here], next_stage[here]
             if (
-                chosen == WAITS
-                or ready < next_start[here]
-                or (
-                    ready == next_start[here]
-                    and (each < chosen or (each == chosen and (ran, -at) < (done[each, other], -other)))
-                )
+                ready < next_start[here]
+                or each < chosen
+                or (each == chosen and (ran, -at) < (done[each, other], -other))
             ):
                 next_kind[here], next_stage[here], next_start[here] = each, at, ready
+        if lane >= 0:
+            chosen, other, start = WAITS, 0, ANY
+            for each in range(kinds):
+                for place in range(lane_first[lane], lane_first[lane + 1]):
+                    ready = max(free[lane], there[each, place])
+                    if ready > start:
+                        continue
+                    at = hosted[place]
+                    if ready < start or (each == chosen and done[each, at] < done[each, other]):
+                        chosen, other, start = each, at, ready
+            next_kind[lane], next_stage[lane], next_start[lane] = chosen, other, start
         changes = 0
-        lane, kind, stage, start, number = -1, -1, -1, 0, 0
+        lane, kind, stage, start, number = -1, -1, -1, ANY, 0
         for here in range(lanes):
-            if next_kind[here] == STALE:
-                next_kind[here] = WAITS
-                for each in range(kinds):
-                    for place in range(lane_first[here], lane_first[here + 1]):
-                        at = hosted[place]
-                        if there[each, at] == WAITS:
-                            continue
-                        ready = max(free[here], there[each, at])
-                        chosen = next_kind[here]
-                        if (
-                            chosen == WAITS
-                            or ready < next_start[here]
-                            or (
-                                ready == next_start[here]
-                                and each == chosen
-                                and done[each, at] < done[each, next_stage[here]]
-                            )
-                        ):
-                            next_kind[here], next_stage[here], next_start[here] = each, at, ready
-            each = next_kind[here]
-            if each == WAITS:
+            ready = next_start[here]
+            if ready > start or ready == ANY:
                 continue
-            at, ready = next_stage[here], next_start[here]
+            each, at = next_kind[here], next_stage[here]
             ran = done[each, at]
-            if lane < 0 or ready < start or (ready == start and (each, ran, -at) < (kind, number, -stage)):
+            if ready < start or (each, ran, -at) < (kind, number, -stage):
                 lane, kind, stage, start, number = here, each, at, ready, ran
         if lane < 0:
             return turn
@@ -197,7 +213,6 @@ def run(
             return turn
         if kind == releases:
             used[lane] -= memory[0, stage] + (memory[1, stage] if live == 0 else 0)
-        next_kind[lane] = STALE
         for each in range(kinds):
             changed[each, 0], changed[each, 1] = each, stage
         changes = kinds
