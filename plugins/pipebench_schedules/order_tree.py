@@ -45,7 +45,7 @@ class Node:
     barred: frozenset[int]
 
 
-class _Waits(NamedTuple):
+class Waits(NamedTuple):
     """A job shop in arrays. first: by task the first row of other, ns: what it waits for (`JobShop.before`)."""
 
     lane: IntArray
@@ -57,7 +57,7 @@ class _Waits(NamedTuple):
     ns: IntArray
 
     @classmethod
-    def of(cls, shop: JobShop) -> "_Waits":
+    def of(cls, shop: JobShop) -> "Waits":
         """Those of a job shop."""
         rows = [row for before in shop.before for row in before]
         first = list(accumulate(map(len, shop.before), initial=0))
@@ -84,7 +84,7 @@ class OrderTree:
         length: Callable[[Orders], int | None],
         count: Callable[[], None],
     ) -> None:
-        self._shop, self._any_order, self._waits = shop, any_order, _Waits.of(shop)
+        self._shop, self._any_order, self._waits = shop, any_order, Waits.of(shop)
         self._length, self._count = length, count
         self._limits = [limits[limit] for limits in shop.limits]
         self._releases = WEIGHT_GRADIENT if WEIGHT_GRADIENT in shop.kind else BACKWARD
@@ -238,8 +238,8 @@ class OrderTree:
         return Node(tuple(orders), tuple(ends), tuple(free), tuple(waiting), tuple(bytes_), tuple(live), barred)
 
     def _heads(self, ends: tuple[int, ...], free: tuple[int, ...]) -> tuple[list[int], int]:
-        """See `_heads_and_least`."""
-        heads, least = _heads_and_least(np.array(ends, np.int64), np.array(free, np.int64), self._waits)
+        """See `heads_and_least`."""
+        heads, least = heads_and_least(np.array(ends, np.int64), np.array(free, np.int64), self._waits)
         return heads.tolist(), int(least)
 
     def _worse(self, node: Node, heads: list[int]) -> bool:
@@ -260,7 +260,7 @@ class OrderTree:
 
 
 @kernel
-def _heads_and_least(ends: IntArray, free: IntArray, waits: _Waits) -> tuple[IntArray, int]:
+def heads_and_least(ends: IntArray, free: IntArray, waits: Waits) -> tuple[IntArray, int]:
     """By task when it can start at the earliest, 0 for tasks that have run; and what no completion is below.
 
     That follows from paths, and from lanes that run one task after the other.

@@ -1,6 +1,7 @@
 """Greedy orders of a plan: whenever a lane is free, it runs what it can start first."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -57,11 +58,12 @@ class GreedyOrder:
     def orders(self) -> list[Order]:
         """The tasks of each lane."""
         back = INPUT_GRADIENT if self._split else BACKWARD
-        names = back, FORWARD, WEIGHT_GRADIENT
-        found: list[Order] = [[] for _ in self._tables.held]
-        for kind, stage, number in self._tasks.tolist():
-            found[self._tables.lane_of[stage]].append((names[kind], stage, number))
-        return found
+        names = np.array([back, FORWARD, WEIGHT_GRADIENT])
+        lane = self._tables.lanes[self._tasks[:, 1]]
+        kind, stage, number = self._tasks[np.argsort(lane, kind="stable")].T
+        rows = list(zip(names[kind].tolist(), stage.tolist(), number.tolist(), strict=True))
+        ends = np.cumsum(np.bincount(lane, minlength=len(self._tables.held))).tolist()
+        return [rows[first:end] for first, end in pairwise([0, *ends])]
 
     @property
     def rank(self) -> tuple[int, int]:
