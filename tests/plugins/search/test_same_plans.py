@@ -50,7 +50,7 @@ def noted(score: Callable[..., Scored | None], found: Found) -> Callable[..., Sc
 @pytest.mark.parametrize(
     ("problem", "steps"),
     [
-        (tight(1, "sync", operators=7), 1),
+        (tight(1, "sync", operators=7), 2),
         (tight(2, "async", operators=7), 2),
         (language_models.problem(devices=16, mini_batch=16, **language_models.TINY), 1),
     ],
