@@ -239,9 +239,10 @@ def wrong_placement(problem: Problem, plan: Plan) -> Witness | None:
 def _shared_device(plan: Plan) -> Witness | None:
     owner: dict[int, int] = {}
     for position, stage in enumerate(plan.stages):
+        repeats = len(set(stage.devices)) < len(stage.devices)
         for device in stage.devices:
             before = owner.setdefault(device, position)
-            if stage.devices.count(device) > 1:
+            if repeats and stage.devices.count(device) > 1:
                 message = f"stage {position} lists device {device} twice"
             elif before == position or (
                 plan.placement != "apart" and plan.stages[before].devices == stage.devices

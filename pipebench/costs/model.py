@@ -219,10 +219,10 @@ class CostModel:
         if plan is not None and plan.copies > 1:
             highest += (plan.copies - 1) * (plan.devices_used // plan.copies)
 
-        def level(rings: int) -> LinkLevel:
-            return ring_level(self.problem.cluster, lowest, highest, rings, self.problem.regime.spreads_rings)
+        return replicas, lambda rings: self._ring_level(lowest, highest, rings)
 
-        return replicas, level
+    def _ring_level(self, lowest: int, highest: int, rings: int) -> LinkLevel:
+        return ring_level(self.problem.cluster, lowest, highest, rings, self.problem.regime.spreads_rings)
 
     def _exchange_ns(self, stage: Stage, plan: Plan | None) -> tuple[int, int]:
         """What replicas that share out weights exchange in a forward and in a backward (`Formula.exchange_ns`).

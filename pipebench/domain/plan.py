@@ -66,7 +66,8 @@ class Stage(Value, frozen=True, kw_only=True):
             self.in_flight % self.micro_batch == 0,
             f"in_flight is {self.in_flight}, it must be a multiple of the micro-batch {self.micro_batch}",
         )
-        require(all(device >= 0 for device in self.devices), f"devices {self.devices}: an id is negative")
+        if min(self.devices, default=0) < 0:
+            raise InvalidValue(f"devices {self.devices}: an id is negative")
         for split in self.sharding:
             for dim, parts in split.items():
                 require_count(f"the split of {dim!r}", parts)

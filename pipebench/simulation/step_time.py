@@ -1,6 +1,6 @@
-"""The time of a step alone, again and again under other costs: no trace, no memory, no table made twice."""
+"""The time of a step alone, again and again under other costs or orders: no trace, no memory."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from pipebench.costs.model import CostModel
 from pipebench.costs.tasks import tasks_of
@@ -9,9 +9,34 @@ from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import FiniteSchedule
 from pipebench.simulation.deadlock import Standstill
 from pipebench.simulation.kernel import run_loop
-from pipebench.simulation.network import flow_table
-from pipebench.simulation.stages import samples_of_pipeline, stage_table
+from pipebench.simulation.network import FlowTable, flow_table
+from pipebench.simulation.stages import StageTable, samples_of_pipeline, stage_table
 from pipebench.simulation.tasks import TaskTable, task_durations, task_table
+
+
+@dataclass(frozen=True, slots=True)
+class PricedPlan:
+    """What the stages and messages of a plan take under one cost model, for many orders of its tasks."""
+
+    stages: StageTable
+    network: FlowTable
+
+    @classmethod
+    def of(cls, model: CostModel, plan: Plan) -> "PricedPlan":
+        """Raises as `simulate` does."""
+        stages = stage_table(model, plan, samples_of_pipeline(model, plan))
+        return cls(stages, flow_table(model, plan, stages))
+
+    def ns_of(self, schedule: FiniteSchedule) -> int:
+        """The length of `simulate`'s trace of the plan under the schedule. Raises as it does."""
+        return self.ns(task_table(tasks_of(schedule), self.stages))
+
+    def ns(self, tasks: TaskTable) -> int:
+        """The same of the schedule's tasks, priced by these stages."""
+        instants = run_loop(self.stages, tasks, self.network)
+        if instants.ended < len(tasks.lane):
+            raise Standstill(self.stages, tasks, self.network, instants).error()
+        return int(max((instants.start + tasks.duration).max(initial=0), instants.arrived.max(initial=0)))
 
 
 class StepTime:
@@ -27,13 +52,7 @@ class StepTime:
 
         model: the problem's, for those who ask of many plans.
         """
-        model = model or CostModel(problem)
-        stages = stage_table(model, self._plan, samples_of_pipeline(model, self._plan))
+        priced = PricedPlan.of(model or CostModel(problem), self._plan)
         if self._tasks is None:
-            self._tasks = task_table(self._columns, stages)
-        tasks = replace(self._tasks, duration=task_durations(self._columns, stages))
-        network = flow_table(model, self._plan, stages)
-        instants = run_loop(stages, tasks, network)
-        if instants.ended < len(tasks.lane):
-            raise Standstill(stages, tasks, network, instants).error()
-        return int(max((instants.start + tasks.duration).max(initial=0), instants.arrived.max(initial=0)))
+            self._tasks = task_table(self._columns, priced.stages)
+        return priced.ns(replace(self._tasks, duration=task_durations(self._columns, priced.stages)))

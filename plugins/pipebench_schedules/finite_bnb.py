@@ -7,7 +7,7 @@ from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import FiniteSchedule
 from pipebench.hooks.context import Context
-from pipebench.simulation.step_time import StepTime
+from pipebench.simulation.step_time import PricedPlan
 from pipebench_schedules.finite_tasks import JobShop, job_shop
 from pipebench_schedules.order_tree import Orders, OrderTree, Spent
 from pipebench_schedules.plugin import FiniteBranchOptions
@@ -33,7 +33,7 @@ def schedule(problem: Problem, plan: Plan, context: Context) -> FiniteSchedule:
     shops = [job_shop(problem, plan, False, model)]
     if any(model.stage_times(stage, plan).weight_gradient for stage in plan.stages):
         shops.append(job_shop(problem, plan, True, model))
-    search = _Search(problem, plan, model, context, options.nodes)
+    search = _Search(plan, model, context, options.nodes)
     for limit in range(len(shops[0].limits[0])):
         search.run(shops, limit, options.below_ns or MOST_NS)
         if search.best is not None:
@@ -51,8 +51,9 @@ def schedule(problem: Problem, plan: Plan, context: Context) -> FiniteSchedule:
 class _Search:
     """Tree after tree. nodes: looked at so far. cut: whether one of them was left before its end."""
 
-    def __init__(self, problem: Problem, plan: Plan, model: CostModel, context: Context, most: int) -> None:
-        self._problem, self._plan, self._model, self._context = problem, plan, model, context
+    def __init__(self, plan: Plan, model: CostModel, context: Context, most: int) -> None:
+        self._plan, self._model, self._context = plan, model, context
+        self._priced = PricedPlan.of(model, plan)
         self._most = most
         self.nodes = self._until = 0
         self.cut = False
@@ -91,7 +92,7 @@ class _Search:
 
     def _length(self, shop: JobShop, orders: Orders) -> int | None:
         try:
-            return StepTime(self._plan, self._schedule(shop, orders)).ns(self._problem, self._model)
+            return self._priced.ns_of(self._schedule(shop, orders))
         except PipebenchError:
             return None
 

@@ -2,7 +2,7 @@
 
 from decimal import Decimal
 
-from pipebench.algorithms.orders.greedy import GreedyOrder
+from pipebench.algorithms.orders.greedy import best_order
 from pipebench.algorithms.orders.numbers_in_flight import numbers_in_flight
 from pipebench.algorithms.orders.tables import Tables
 from pipebench.costs.model import CostModel
@@ -46,7 +46,7 @@ def schedule(problem: Problem, plan: Plan, context: Context) -> FiniteSchedule:
         : max(1, MOST_LOOKED_AT // (2 * looks))
     ]
     context.count("orders", len(tried))
-    best = min((GreedyOrder(tables, caps, split) for caps, split in tried), key=lambda order: order.rank)
+    best = best_order(tables, tried)
     return FiniteSchedule(
         lanes=tuple(
             shared_lane(model, plan, [s for s, at in enumerate(tables.lane_of) if at == lane], order)

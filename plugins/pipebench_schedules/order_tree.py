@@ -6,7 +6,13 @@ order in which they run makes no wait longer and no memory larger.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import accumulate
+from typing import NamedTuple
 
+import numpy as np
+
+from pipebench.algorithms.jit import kernel
+from pipebench.costs.quantise import IntArray
 from pipebench.domain.schedule import BACKWARD, FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT
 from pipebench_schedules.finite_tasks import JobShop
 
@@ -39,6 +45,27 @@ class Node:
     barred: frozenset[int]
 
 
+class Waits(NamedTuple):
+    """A job shop in arrays. first: by task the first row of other, ns: what it waits for (`JobShop.before`)."""
+
+    lane: IntArray
+    duration: IntArray
+    tail: IntArray
+    reduce: IntArray
+    first: IntArray
+    other: IntArray
+    ns: IntArray
+
+    @classmethod
+    def of(cls, shop: JobShop) -> "Waits":
+        """Those of a job shop."""
+        rows = [row for before in shop.before for row in before]
+        first = list(accumulate(map(len, shop.before), initial=0))
+        by_task = shop.lane, shop.duration, shop.tail
+        columns = *by_task, shop.reduce, first, [other for other, _ in rows], [ns for _, ns in rows]
+        return cls(*(np.array(column, np.int64) for column in columns))
+
+
 class OrderTree:
     """Orders of one plan that fit in memory and take less than `best_ns`.
 
@@ -57,7 +84,7 @@ class OrderTree:
         length: Callable[[Orders], int | None],
         count: Callable[[], None],
     ) -> None:
-        self._shop, self._any_order = shop, any_order
+        self._shop, self._any_order, self._waits = shop, any_order, Waits.of(shop)
         self._length, self._count = length, count
         self._limits = [limits[limit] for limits in shop.limits]
         self._releases = WEIGHT_GRADIENT if WEIGHT_GRADIENT in shop.kind else BACKWARD
@@ -85,8 +112,7 @@ class OrderTree:
 
     def bound(self) -> int:
         """What no order is below."""
-        heads = self._heads((-1,) * len(self._shop.kind), (0,) * len(self._shop.stages))
-        return self._least((-1,) * len(self._shop.kind), (0,) * len(self._shop.stages), heads)
+        return self._heads((-1,) * len(self._shop.kind), (0,) * len(self._shop.stages))[1]
 
     def _holds_all(self, lane: int) -> bool:
         """Whether a lane could keep all micro-batches of all its stages at once."""
@@ -98,8 +124,8 @@ class OrderTree:
 
     def _branch(self, node: Node) -> None:
         self._count()
-        heads = self._heads(node.ends, node.free)
-        if self._least(node.ends, node.free, heads) >= self.best_ns:
+        heads, least = self._heads(node.ends, node.free)
+        if least >= self.best_ns:
             return
         if all(end >= 0 for end in node.ends):
             taken = self._length(node.orders)
@@ -211,37 +237,10 @@ class OrderTree:
                 moved = True
         return Node(tuple(orders), tuple(ends), tuple(free), tuple(waiting), tuple(bytes_), tuple(live), barred)
 
-    def _heads(self, ends: tuple[int, ...], free: tuple[int, ...]) -> list[int]:
-        """By task when it can start at the earliest; tasks that have run: 0."""
-        shop = self._shop
-        heads, done = [0] * len(ends), list(ends)
-        for task, end in enumerate(ends):
-            if end >= 0:
-                continue
-            start = free[shop.lane[task]]
-            for other, ns in shop.before[task]:
-                start = max(start, done[other] + ns)
-            heads[task] = start
-            done[task] = start + shop.duration[task]
-        return heads
-
-    def _least(self, ends: tuple[int, ...], free: tuple[int, ...], heads: list[int]) -> int:
-        """No completion of these orders takes less: paths, and lanes that run one task after the other."""
-        shop = self._shop
-        least = max(at + reduce for at, reduce in zip(free, shop.reduce, strict=True))
-        by_lane: list[list[tuple[int, int]]] = [[] for _ in free]
-        for task, end in enumerate(ends):
-            if end < 0:
-                least = max(least, heads[task] + shop.duration[task] + shop.tail[task])
-                by_lane[shop.lane[task]].append((heads[task], task))
-        for tasks in by_lane:
-            tasks.sort(reverse=True)
-            work, tail = 0, None
-            for head, task in tasks:
-                work += shop.duration[task]
-                tail = shop.tail[task] if tail is None else min(tail, shop.tail[task])
-                least = max(least, head + work + tail)
-        return least
+    def _heads(self, ends: tuple[int, ...], free: tuple[int, ...]) -> tuple[list[int], int]:
+        """See `heads_and_least`."""
+        heads, least = heads_and_least(np.array(ends, np.int64), np.array(free, np.int64), self._waits)
+        return heads.tolist(), int(least)
 
     def _worse(self, node: Node, heads: list[int]) -> bool:
         """Whether the same tasks have run before in a way in which nothing that is left could start later."""
@@ -258,3 +257,35 @@ class OrderTree:
         if len(others) < KEPT:
             others.append(times)
         return False
+
+
+@kernel
+def heads_and_least(ends: IntArray, free: IntArray, waits: Waits) -> tuple[IntArray, int]:
+    """By task when it can start at the earliest, 0 for tasks that have run; and what no completion is below.
+
+    That follows from paths, and from lanes that run one task after the other.
+    """
+    heads, done = np.zeros(len(ends), np.int64), ends.copy()
+    least, left = (free + waits.reduce).max(), 0
+    for task in range(len(ends)):
+        if ends[task] >= 0:
+            continue
+        start = free[waits.lane[task]]
+        for row in range(waits.first[task], waits.first[task + 1]):
+            start = max(start, done[waits.other[row]] + waits.ns[row])
+        heads[task], done[task] = start, start + waits.duration[task]
+        least = max(least, done[task] + waits.tail[task])
+        left += 1
+    later = np.empty(left, np.int64)
+    for task in range(len(ends)):
+        if ends[task] < 0:
+            left -= 1
+            later[left] = task
+    work, tail = np.zeros(len(free), np.int64), np.full(len(free), -1, np.int64)
+    for at in np.argsort(-heads[later], kind="mergesort"):
+        task = later[at]
+        lane = waits.lane[task]
+        work[lane] += waits.duration[task]
+        tail[lane] = waits.tail[task] if tail[lane] < 0 else min(tail[lane], waits.tail[task])
+        least = max(least, heads[task] + work[lane] + tail[lane])
+    return heads, least

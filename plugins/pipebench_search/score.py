@@ -9,6 +9,7 @@ from pipebench.costs.formula import StageTimes
 from pipebench.costs.messages import Message
 from pipebench.costs.model import CostModel
 from pipebench.costs.placement import lanes_in_turn, micro_batches_of
+from pipebench.domain.cluster import LinkLevel
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.placement import placement_kind_of
 from pipebench.domain.plan import Plan, Stage
@@ -57,11 +58,17 @@ class Scored:
 
 
 class CachedCosts(CostModel):
-    """The cost model, whose times of stages are kept: neighbours share most stages."""
+    """The cost model, whose times of stages are kept: neighbours share most stages.
+
+    So are what operators take and weigh, and the links of rings: other micro-batches and devices share these.
+    """
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
         self._stages: dict[tuple[object, ...], StageTimes] = {}
+        self._computed: dict[tuple[object, ...], tuple[int, int, int]] = {}
+        self._weighed: dict[tuple[object, ...], tuple[int, int]] = {}
+        self._rings: dict[tuple[int, int, int], LinkLevel] = {}
         self._sent: tuple[Plan, list[Message]] | None = None
 
     def messages(self, plan: Plan) -> list[Message]:
@@ -82,6 +89,28 @@ class CachedCosts(CostModel):
         if key not in self._stages:
             self._stages[key] = super().stage_times(stage, plan)
         return self._stages[key]
+
+    def _compute_ns(self, stage: Stage) -> tuple[int, int, int]:
+        if stage.sharding:
+            return super()._compute_ns(stage)
+        key = stage.operators, stage.choice, self._device_type(stage), self.local_samples(stage)
+        if key not in self._computed:
+            self._computed[key] = super()._compute_ns(stage)
+        return self._computed[key]
+
+    def _weights(self, stage: Stage) -> tuple[int, int]:
+        if stage.sharding:
+            return super()._weights(stage)
+        key = stage.operators, stage.choice, self._device_type(stage)
+        if key not in self._weighed:
+            self._weighed[key] = super()._weights(stage)
+        return self._weighed[key]
+
+    def _ring_level(self, lowest: int, highest: int, rings: int) -> LinkLevel:
+        key = lowest, highest, rings
+        if key not in self._rings:
+            self._rings[key] = super()._ring_level(lowest, highest, rings)
+        return self._rings[key]
 
 
 class Scorer:

@@ -1,13 +1,14 @@
 """The compiled greedy order against a plain statement of it."""
 
 import itertools
+import random
 from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipebench.algorithms.orders.greedy import GreedyOrder, Order
+from pipebench.algorithms.orders.greedy import GreedyOrder, Order, best_order
 from pipebench.algorithms.orders.numbers_in_flight import numbers_in_flight
 from pipebench.algorithms.orders.tables import Tables
 from pipebench.domain.errors import UnsupportedProblem
@@ -116,6 +117,27 @@ def test_it_is_the_plain_statement(tables: Tables, split: bool) -> None:
     for caps in itertools.chain(*numbers_in_flight(tables, tables.count)):
         made = GreedyOrder(tables, caps, split)
         assert (made.orders, made.makespan_ns, made.peak_bytes) == plain(tables, caps, split)
+
+
+@settings(max_examples=100, deadline=None)
+@given(drawn_tables(), st.randoms(use_true_random=False))
+def test_the_best_order_is_the_first_of_least_rank(tables: Tables, draw: random.Random) -> None:
+    """Others are left as soon as they are seen to be no better; where memory is short, too."""
+    some = itertools.chain(*numbers_in_flight(tables, tables.count))
+    tried = [(caps, split) for caps in some for split in (False, True)]
+    draw.shuffle(tried)
+    best = best_order(tables, tried)
+    least = min((GreedyOrder(tables, *each) for each in tried), key=lambda order: order.rank)
+    assert (best.rank, best.orders, best.peak_bytes) == (least.rank, least.orders, least.peak_bytes)
+
+
+def test_an_order_is_left_where_another_one_is_as_fast() -> None:
+    tables = Tables(
+        4, [2], [3], [0], [0], [[]], [[]], [0], each=[1], while_live=[0], workspace=[0], held=[0], limits=[(9, 9)]
+    )
+    best = GreedyOrder(tables, [1], False)
+    assert not GreedyOrder(tables, [1], False, best.rank).complete
+    assert GreedyOrder(tables, [1], False, (0, best.makespan_ns + 1)).complete
 
 
 def test_stages_that_wait_for_each_other_are_refused() -> None:

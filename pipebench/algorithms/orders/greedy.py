@@ -1,5 +1,8 @@
 """Greedy orders of a plan: whenever a lane is free, it runs what it can start first."""
 
+from collections.abc import Sequence
+from itertools import pairwise
+
 import numpy as np
 
 from pipebench.algorithms.jit import kernel
@@ -10,18 +13,24 @@ from pipebench.domain.schedule import BACKWARD, FORWARD, INPUT_GRADIENT, WEIGHT_
 
 Order = list[tuple[str, int, int]]
 """Tasks of one lane: (kind, stage, micro-batch)."""
-WAITS, STALE = -1, -2
-"""Instead of an instant, or of a kind of task."""
+WAITS = -1
+"""Instead of a kind of task."""
 
 
 class GreedyOrder:
     """The order with these most micro-batches in flight, by stage. split: weight gradients are tasks.
 
+    below: the rank of another order of these tables. This one is left (`complete` is False) as soon as it is seen
+    not to be below that.
     orders: by lane. peak_bytes: by lane. Raises UnsupportedProblem where stages wait for each other in a circle.
     """
 
-    def __init__(self, tables: Tables, caps: list[int], split: bool) -> None:
+    def __init__(self, tables: Tables, caps: list[int], split: bool, below: tuple[int, int] | None = None) -> None:
         self._tables, self._split = tables, split
+        most_bytes, most_ns = [ANY] * len(tables.held), ANY
+        if below is not None and below[0] < len(tables.limits[0]):
+            most_bytes = [limits[below[0]] for limits in tables.limits]
+            most_ns = below[1] - 1 if below[0] == 0 else ANY
         stages, count, kinds = len(tables.forward), tables.count, 3 if split else 2
         lanes = len(tables.held)
         self._tasks = np.zeros((kinds * stages * count, 3), np.int64)
@@ -31,8 +40,8 @@ class GreedyOrder:
             self._tasks,
             self._free,
             peak,
-            np.full(lanes, ANY, np.int64),
-            ANY,
+            np.array(most_bytes, np.int64),
+            most_ns,
             count,
             np.array(caps, np.int64),
             tables.durations(split),
@@ -40,7 +49,8 @@ class GreedyOrder:
             tables.memory,
             tables.waits,
         )
-        if ran < len(self._tasks):  # the oldest micro-batch could go on
+        self.complete = ran == len(self._tasks)
+        if not self.complete and below is None:  # the oldest micro-batch could go on
             raise UnsupportedProblem("the stages of this plan wait for each other in a circle")
         self.peak_bytes: list[int] = peak.tolist()
 
@@ -48,11 +58,12 @@ class GreedyOrder:
     def orders(self) -> list[Order]:
         """The tasks of each lane."""
         back = INPUT_GRADIENT if self._split else BACKWARD
-        names = back, FORWARD, WEIGHT_GRADIENT
-        found: list[Order] = [[] for _ in self._tables.held]
-        for kind, stage, number in self._tasks.tolist():
-            found[self._tables.lane_of[stage]].append((names[kind], stage, number))
-        return found
+        names = np.array([back, FORWARD, WEIGHT_GRADIENT])
+        lane = self._tables.lanes[self._tasks[:, 1]]
+        kind, stage, number = self._tasks[np.argsort(lane, kind="stable")].T
+        rows = list(zip(names[kind].tolist(), stage.tolist(), number.tolist(), strict=True))
+        ends = np.cumsum(np.bincount(lane, minlength=len(self._tables.held))).tolist()
+        return [rows[first:end] for first, end in pairwise([0, *ends])]
 
     @property
     def rank(self) -> tuple[int, int]:
@@ -71,6 +82,21 @@ class GreedyOrder:
         for lane, reduce in zip(self._tables.lane_of, self._tables.reduce, strict=True):
             ends[lane] += reduce
         return max(ends)
+
+
+def best_order(tables: Tables, tried: Sequence[tuple[list[int], bool]]) -> GreedyOrder:
+    """Of some orders, at least one, the one that ranks best, and of equal ones the first.
+
+    tried: micro-batches in flight of each stage, and whether weight gradients are tasks (`GreedyOrder`).
+    Raises UnsupportedProblem as `GreedyOrder` does.
+    """
+    best = GreedyOrder(tables, *tried[0])
+    for caps, split in tried[1:]:
+        rank = best.rank
+        order = GreedyOrder(tables, caps, split, rank)
+        if order.complete and order.rank < rank:
+            best = order
+    return best
 
 
 @kernel
@@ -107,50 +133,69 @@ def run(
     done = np.zeros((kinds, stages), np.int64)
     arrived = np.zeros((len(rows), count), np.int64)
     link_free = np.zeros(lanes * lanes, np.int64)
-    # What each lane would run next: kind (STALE: to be found out again, WAITS: nothing), stage and start.
-    next_kind = np.full(lanes, STALE, np.int64)
-    next_stage, next_start = np.zeros(lanes, np.int64), np.zeros(lanes, np.int64)
+    # When all is there that the next task of each kind and stage waits for, by place in `hosted`; ANY: not yet.
+    there = np.full((kinds, stages), ANY, np.int64)
+    # Kinds and stages of which that may have changed.
+    changed, changes = np.empty((kinds + stages, 2), np.int64), stages
+    place_of = np.empty(stages, np.int64)
+    for place in range(stages):
+        place_of[hosted[place]] = place
+        changed[place, 0], changed[place, 1] = AHEAD, place
+    # What each lane would run next: kind, stage and start; ANY: nothing. Of `lane` it has to be found out.
+    next_kind, next_stage = np.full(lanes, WAITS, np.int64), np.zeros(lanes, np.int64)
+    next_start = np.full(lanes, ANY, np.int64)
     total: int = kinds * stages * count
+    lane = -1
     for turn in range(total):
-        lane, kind, stage, start, number = -1, -1, -1, 0, 0
-        for here in range(lanes):
-            if next_kind[here] == STALE:
-                next_kind[here] = WAITS
-                for each in range(kinds):
-                    for place in range(lane_first[here], lane_first[here + 1]):
-                        at = hosted[place]
-                        ran = done[each, at]
-                        if (
-                            ran == count
-                            or (each == AHEAD and ran - done[releases, at] >= caps[at])
-                            or (each == BACK and ran >= done[AHEAD, at])
-                            or (each == WEIGHT and ran >= done[BACK, at])
-                        ):
-                            continue
-                        ready = free[here]
-                        if each != WEIGHT:
-                            for row in range(first[each, at], first[each, at + 1]):
-                                if done[each, rows[row, 0]] <= ran:
-                                    ready = WAITS
-                                    break
-                                ready = max(ready, arrived[row, ran])
-                        if ready == WAITS:
-                            continue
-                        chosen = next_kind[here]
-                        if (
-                            chosen == WAITS
-                            or ready < next_start[here]
-                            or (
-                                ready == next_start[here] and each == chosen and ran < done[each, next_stage[here]]
-                            )
-                        ):
-                            next_kind[here], next_stage[here], next_start[here] = each, at, ready
-            each = next_kind[here]
-            if each == WAITS:
+        for change in range(changes):
+            each, at = changed[change, 0], changed[change, 1]
+            ran, here = done[each, at], lane_of[at]
+            if (
+                ran == count
+                or (each == AHEAD and ran - done[releases, at] >= caps[at])
+                or (each == BACK and ran >= done[AHEAD, at])
+                or (each == WEIGHT and ran >= done[BACK, at])
+            ):
+                there[each, place_of[at]] = ANY
                 continue
-            at, ready = next_stage[here], next_start[here]
+            ready = 0
+            if each != WEIGHT:
+                for row in range(first[each, at], first[each, at + 1]):
+                    if done[each, rows[row, 0]] <= ran:
+                        ready = ANY
+                        break
+                    ready = max(ready, arrived[row, ran])
+            there[each, place_of[at]] = ready
+            ready = max(ready, free[here])
+            if here == lane or ready > next_start[here] or ready == ANY:
+                continue
+            chosen, other = next_kind[here], next_stage[here]
+            if (
+                ready < next_start[here]
+                or each < chosen
+                or (each == chosen and (ran, -at) < (done[each, other], -other))
+            ):
+                next_kind[here], next_stage[here], next_start[here] = each, at, ready
+        if lane >= 0:
+            chosen, other, start = WAITS, 0, ANY
+            for each in range(kinds):
+                for place in range(lane_first[lane], lane_first[lane + 1]):
+                    ready = max(free[lane], there[each, place])
+                    if ready > start:
+                        continue
+                    at = hosted[place]
+                    if ready < start or (each == chosen and done[each, at] < done[each, other]):
+                        chosen, other, start = each, at, ready
+            next_kind[lane], next_stage[lane], next_start[lane] = chosen, other, start
+        changes = 0
+        lane, kind, stage, start, number = -1, -1, -1, ANY, 0
+        for here in range(lanes):
+            ready = next_start[here]
+            if ready > start or ready == ANY:
+                continue
+            each, at = next_kind[here], next_stage[here]
             ran = done[each, at]
-            if lane < 0 or ready < start or (ready == start and (each, ran, -at) < (kind, number, -stage)):
+            if ready < start or (each, ran, -at) < (kind, number, -stage):
                 lane, kind, stage, start, number = here, each, at, ready, ran
         if lane < 0:
             return turn
@@ -170,16 +215,20 @@ def run(
             return turn
         if kind == releases:
             used[lane] -= memory[0, stage] + (memory[1, stage] if live == 0 else 0)
-        next_kind[lane] = STALE
+        for each in range(kinds):
+            changed[each, 0], changed[each, 1] = each, stage
+        changes = kinds
         if kind != WEIGHT:
             for place in range(sent_first[kind, stage], sent_first[kind, stage + 1]):
                 row = sent[place]
-                there, link = free[lane], rows[row, 2]
+                comes, link = free[lane], rows[row, 2]
                 if link >= 0:
-                    there = max(there, link_free[link])
-                    link_free[link] = there + rows[row, 1]
-                arrived[row, number] = there + rows[row, 1]
-                next_kind[lane_of[rows[row, 3]]] = STALE
+                    comes = max(comes, link_free[link])
+                    link_free[link] = comes + rows[row, 1]
+                arrived[row, number] = comes + rows[row, 1]
+                if done[kind, rows[row, 3]] == number:
+                    changed[changes, 0], changed[changes, 1] = kind, rows[row, 3]
+                    changes += 1
     return total
 
 

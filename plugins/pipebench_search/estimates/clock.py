@@ -3,7 +3,7 @@
 In sync. It tells which of many plans is fastest far better than sums do.
 """
 
-from pipebench.algorithms.orders.greedy import GreedyOrder
+from pipebench.algorithms.orders.greedy import best_order
 from pipebench.algorithms.orders.numbers_in_flight import numbers_in_flight
 from pipebench.algorithms.orders.tables import Tables, together
 from pipebench.algorithms.planning import memory_limits
@@ -45,7 +45,7 @@ class Clock:
             tables = self.tables(draft)
             looks = 2 * len(draft.parts) ** 2 * tables.count
             tried = _tried(tables)[: max(1, min(ORDERS, MOST_LOOKED_AT // looks))]
-            held, ns = min(GreedyOrder(tables, caps, split).rank for caps, split in tried)
+            held, ns = best_order(tables, tried).rank
         except PipebenchError:
             return None
         return ns if held < len(tables.limits[0]) else None
@@ -95,8 +95,9 @@ class Clock:
                         continue
                     away.append(tensor)
                     degrees = part.way.tensor_parallel, there.way.tensor_parallel
-                    homes = firsts[part.group], sizes[part.group], firsts[there.group], sizes[there.group]
-                    key = tensor, part.micro_batch, degrees, homes
+                    near, far = sorted((part.group, there.group))
+                    level = self._guesses.level(firsts[near], firsts[far] + sizes[far] - 1).name
+                    key = tensor, part.micro_batch, degrees, sizes[part.group], sizes[there.group], level
                     if key not in self._sent:
                         made = made or self._plan(draft)
                         message = Message(at, target, tensor)

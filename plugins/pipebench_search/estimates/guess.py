@@ -80,11 +80,10 @@ class Guesses:
     def _stage_times(self, draft: Draft, part: Part, first: int, used: int) -> StageTimes:
         size = draft.sizes[part.group]
         replicas = size // part.way.tensor_parallel
-        where: object = None
-        if draft.copies > 1:
-            where = (first, used)
-        elif replicas > 1:
-            where = self._level(first, first + size - 1).name
+        # Of where a stage stands only the level matters that all its replicas reduce gradients over.
+        where = ""
+        if draft.copies * replicas > 1:
+            where = self.level(first, first + size - 1 + (draft.copies - 1) * used).name
         shape = size, part.micro_batch, part.replicas, draft.copies, where
         key = part.operators, id(part.way), *shape
         if key not in self._times:
@@ -179,13 +178,13 @@ class Guesses:
         made = {}
         for (source, target), size in sent.items():
             near, far = sorted((groups[source], groups[target]))
-            level = self._level(firsts[near], lasts[far])
+            level = self.level(firsts[near], lasts[far])
             made[source, target] = NS_PER_S * (
                 2 * level.latency_s + size / (min(shares[source], shares[target]) * level.bandwidth_bytes_s)
             )
         return made
 
-    def _level(self, first: int, last: int) -> LinkLevel:
+    def level(self, first: int, last: int) -> LinkLevel:
         """As `Cluster.level_spanning`; levels are kept."""
         if (first, last) not in self._levels:
             self._levels[first, last] = self._problem.cluster.level_spanning(first, last)

@@ -77,11 +77,12 @@ class Annealing:
 def compile_kernels() -> None:
     """Those of annealing, by one operator that costs nothing: problems that are seen through do not anneal."""
     one, two = np.zeros(1, np.int64), np.zeros((1, 1), np.int64)
-    three, sums = np.zeros((1, 1, 1), np.int64), np.zeros((1, 1, 2), np.int64)
+    four, sums = np.zeros((0, 1, 1, 1), np.int64), np.zeros((1, 1, 2), np.int64)
     costs = Costs(
         shape_of=one, link=two - 1, forward=sums, backward=sums, weight=sums, state=sums, saved=sums,
-        parameters=sums, workspace=one, transient=three, recomputes=one, update=np.zeros((1, 2)), producer=one,
-        first_reader=np.zeros(2, np.int64), reader=one, there=two, back=two, buffer=two, input=two,
+        parameters=sums, workspace=two, transient=four, recomputes=one, update=np.zeros((1, 2)),
+        first_made=np.zeros(2, np.int64), first_reader=np.zeros(2, np.int64), reader=one, last_reader=one,
+        there=two, back=two, buffer=two, input=two,
         limit=one + 1, mode=0, micro_batches=1, steady=0,
     )  # fmt: skip
     stages = np.array([[1, 0, 0, 1]], np.int64)

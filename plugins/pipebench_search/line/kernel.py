@@ -32,6 +32,8 @@ def look(costs: Costs, stages: IntArray, split: bool, most_ns: int) -> int:
     lanes, count = len(costs.shape_of), len(stages)
     duration, memory, lane_of, caps, reduce, peak = _stages(costs, stages, split)
     waits = _waits(costs, stages, memory)
+    if _is_hopeless(costs, duration, memory, lane_of, reduce, peak, most_ns):
+        return ANY
     free = np.zeros(lanes, np.int64)
     tasks = np.zeros((0, 3), np.int64)
     ran = run(tasks, free, peak, costs.limit, most_ns, costs.micro_batches, caps, duration, lane_of, memory, waits)
@@ -39,6 +41,29 @@ def look(costs: Costs, stages: IntArray, split: bool, most_ns: int) -> int:
         return ANY
     ns = int((free + reduce).max())
     return ns if ns <= most_ns else ANY
+
+
+@kernel
+def _is_hopeless(
+    costs: Costs,
+    duration: IntArray,
+    memory: IntArray,
+    lane_of: IntArray,
+    reduce: IntArray,
+    held: IntArray,
+    most_ns: int,
+) -> bool:
+    """Whether a lane has too much to do, or no room for one micro-batch of one of its stages."""
+    load = reduce.copy()
+    for at in range(len(lane_of)):
+        lane = lane_of[at]
+        if held[lane] + memory[0, at] + memory[1, at] + memory[2, at] > costs.limit[lane]:
+            return True
+        for kind in range(len(duration)):
+            load[lane] += costs.micro_batches * duration[kind, at]
+        if load[lane] > most_ns:
+            return True
+    return False
 
 
 @kernel
@@ -75,10 +100,13 @@ def _stages(
             duration[2, at] = weight
         held[lane] += costs.state[size, way, end] - costs.state[size, way, first]
         saved = costs.saved[size, way, end] - costs.saved[size, way, first]
-        workspace, transient = 0, 0
-        for place in range(first, end):
-            workspace = max(workspace, costs.workspace[place])
-            transient = max(transient, costs.transient[size, way, place])
+        level = 0
+        while 2 << level <= end - first:
+            level += 1
+        other = end - (1 << level)
+        workspace, transient = max(costs.workspace[level, first], costs.workspace[level, other]), 0
+        if len(costs.transient):
+            transient = max(costs.transient[level, size, way, first], costs.transient[level, size, way, other])
         memory[0, at] = 0 if costs.recomputes[way] else saved
         memory[1, at] = transient + (saved if costs.recomputes[way] else 0)
         memory[2, at] = workspace
@@ -102,75 +130,95 @@ def _waits(costs: Costs, stages: IntArray, memory: IntArray) -> Waits:
     for at in range(count):
         home[first : stages[at, END]] = at
         first = stages[at, END]
-    there, back = np.full((count, count), -1, np.int64), np.full((count, count), -1, np.int64)
-    told = np.full((count, count), -1, np.int64)
-    for tensor in range(len(costs.producer)):
-        source = -1 if costs.producer[tensor] < 0 else home[costs.producer[tensor]]
-        leaves = False
+    told = np.full(count, -1, np.int64)
+    for tensor in range(costs.first_made[0]):
         for place in range(costs.first_reader[tensor], costs.first_reader[tensor + 1]):
             target = home[costs.reader[place]]
-            since = target if source < 0 else source
-            if target == source or told[since, target] == tensor:
+            if told[target] != tensor and costs.recomputes[stages[target, WAY]]:
+                memory[0, target] += costs.input[costs.shape_of[stages[target, LANE]], tensor]
+            told[target] = tensor
+    # Pairs of stages, and the ns of their messages there and back: by source, then by target.
+    pairs, found = np.empty((count * (count - 1) // 2, 4), np.int64), 0
+    pair_of = np.full(count, -1, np.int64)
+    first = 0
+    for source in range(count):
+        end, lane, since = stages[source, END], stages[source, LANE], found
+        for tensor in range(costs.first_made[first], costs.first_made[end]):
+            if costs.last_reader[tensor] < end:
                 continue
-            told[since, target] = tensor
-            size = costs.shape_of[stages[target, LANE]]
-            if costs.recomputes[stages[target, WAY]]:
-                memory[0, target] += costs.input[size, tensor]
-            if source < 0:
-                continue
-            memory[1, target] += costs.buffer[size, tensor]
-            link = costs.link[stages[source, LANE], stages[target, LANE]]
-            ahead = costs.there[link, tensor] if link >= 0 else 0
-            behind = costs.back[link, tensor] if link >= 0 else 0
-            leaves = leaves or link >= 0
-            if costs.mode == DELAY:
-                there[source, target] = max(there[source, target], ahead)
-                back[source, target] = max(back[source, target], behind)
-            else:
-                there[source, target] = max(there[source, target], 0) + ahead
-                back[source, target] = max(back[source, target], 0) + behind
-        if leaves:
-            memory[1, source] += costs.buffer[costs.shape_of[stages[source, LANE]], tensor]
-    return _listed(costs, stages, there, back)
+            leaves = False
+            for place in range(costs.first_reader[tensor], costs.first_reader[tensor + 1]):
+                target = home[costs.reader[place]]
+                if target == source or told[target] == tensor:
+                    continue
+                told[target] = tensor
+                size = costs.shape_of[stages[target, LANE]]
+                if costs.recomputes[stages[target, WAY]]:
+                    memory[0, target] += costs.input[size, tensor]
+                memory[1, target] += costs.buffer[size, tensor]
+                link = costs.link[lane, stages[target, LANE]]
+                ahead = costs.there[link, tensor] if link >= 0 else 0
+                behind = costs.back[link, tensor] if link >= 0 else 0
+                leaves = leaves or link >= 0
+                pair = pair_of[target]
+                if pair < since:
+                    pair = found
+                    while pair > since and pairs[pair - 1, 1] > target:
+                        pairs[pair] = pairs[pair - 1]
+                        pair_of[pairs[pair, 1]] = pair
+                        pair -= 1
+                    pairs[pair, 0], pairs[pair, 1], pairs[pair, 2], pairs[pair, 3] = source, target, 0, 0
+                    pair_of[target] = pair
+                    found += 1
+                if costs.mode == DELAY:
+                    pairs[pair, 2], pairs[pair, 3] = max(pairs[pair, 2], ahead), max(pairs[pair, 3], behind)
+                else:
+                    pairs[pair, 2] += ahead
+                    pairs[pair, 3] += behind
+            if leaves:
+                memory[1, source] += costs.buffer[costs.shape_of[lane], tensor]
+        first = end
+    return _listed(costs, stages, pairs[:found])
 
 
 @kernel
-def _listed(costs: Costs, stages: IntArray, there: IntArray, back: IntArray) -> Waits:
-    """The rows of all pairs of stages that wait for each other, and who sends them."""
-    count, lanes = len(stages), len(costs.shape_of)
-    pairs = 0
-    for source in range(count):
-        for target in range(count):
-            pairs += there[source, target] >= 0
-    first, rows = np.zeros((2, count + 1), np.int64), np.empty((2 * pairs, 4), np.int64)
-    sent_first, sent = np.zeros((2, count + 1), np.int64), np.empty(2 * pairs, np.int64)
-    at = 0
+def _listed(costs: Costs, stages: IntArray, pairs: IntArray) -> Waits:
+    """The rows of all pairs of stages that wait for each other, and who sends them. pairs: see `_waits`.
+
+    Rows stand by who waits, then by who sends.
+    """
+    count, lanes, number = len(stages), len(costs.shape_of), len(pairs)
+    first, rows = np.zeros((2, count + 1), np.int64), np.empty((2 * number, 4), np.int64)
+    sent_first, sent = np.zeros((2, count + 1), np.int64), np.empty(2 * number, np.int64)
+    first[1, 0] = sent_first[1, 0] = number
+    for pair in range(number):
+        source, target = pairs[pair, 0], pairs[pair, 1]
+        first[0, source + 1] += 1
+        first[1, target + 1] += 1
+        sent_first[0, target + 1] += 1
+        sent_first[1, source + 1] += 1
     for kind in range(2):
-        for waits in range(count):
-            first[kind, waits] = at
-            for sends in range(count):
-                ns = there[sends, waits] if kind == 1 else back[waits, sends]
-                if ns < 0:
-                    continue
-                here, other = stages[sends, LANE], stages[waits, LANE]
-                link = -1
-                if costs.mode != DELAY and here != other:
-                    link = (
-                        min(here, other) * lanes + max(here, other) if costs.mode == HALF else here * lanes + other
-                    )
-                rows[at, 0], rows[at, 1], rows[at, 2], rows[at, 3] = sends, ns, link, waits
-                sent_first[kind, sends + 1] += 1
-                at += 1
-        first[kind, count] = at
-    sent_first[1, 0] = pairs
+        for at in range(count):
+            first[kind, at + 1] += first[kind, at]
+            sent_first[kind, at + 1] += sent_first[kind, at]
+    free = first[1].copy()
+    for pair in range(number):
+        source, target = pairs[pair, 0], pairs[pair, 1]
+        here, there = stages[source, LANE], stages[target, LANE]
+        link, back = -1, -1
+        if costs.mode != DELAY and here != there:
+            link, back = here * lanes + there, there * lanes + here
+            if costs.mode == HALF:
+                link = back = min(link, back)
+        row = free[target]
+        free[target] += 1
+        rows[row, 0], rows[row, 1], rows[row, 2], rows[row, 3] = source, pairs[pair, 2], link, target
+        rows[pair, 0], rows[pair, 1], rows[pair, 2], rows[pair, 3] = target, pairs[pair, 3], back, source
     for kind in range(2):
-        for sends in range(count):
-            sent_first[kind, sends + 1] += sent_first[kind, sends]
-    free = sent_first.copy()
-    for row in range(2 * pairs):
-        kind = 0 if row < pairs else 1
-        sent[free[kind, rows[row, 0]]] = row
-        free[kind, rows[row, 0]] += 1
+        free = sent_first[kind].copy()
+        for row in range(kind * number, (kind + 1) * number):
+            sent[free[rows[row, 0]]] = row
+            free[rows[row, 0]] += 1
     return Waits(first, rows, sent_first, sent)
 
 

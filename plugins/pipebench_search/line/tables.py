@@ -36,10 +36,12 @@ class Costs(NamedTuple):
 
     shape_of: by lane, the number of its size. link: by pair of lanes, the number of their kind of message; or -1.
     forward, backward, weight (ns), state, saved, parameters (bytes): of all operators before a place, shape
-    (sizes, ways, n + 1). workspace, transient: bytes of an operator, shapes (n) and (sizes, ways, n).
+    (sizes, ways, n + 1). workspace, transient: the most bytes of 2^k operators from a place on, shapes (k, n) and
+    (k, sizes, ways, n); no rows of `transient` where it is 0 throughout.
     recomputes: by way, 1 where a backward runs the forward again. update: by lane, the ns of an update that has
     any weights, and of each byte of them.
-    producer: by tensor, a place, -1: it is an input of the model. first_reader, reader: the places that read it.
+    first_made: by place, the first tensor that is made there or behind; tensors stand in the order in which they
+    are made, inputs of the model first. first_reader, reader: the places that read each. last_reader: the last.
     there, back: ns of its messages, shape (kinds, tensors). buffer, input: bytes of a message with its gradient,
     and of what a stage that recomputes keeps, shape (sizes, tensors).
     limit: by lane, bytes. mode: DELAY, FULL or HALF. micro_batches: of a mini-batch. steady: 1 in
@@ -58,9 +60,10 @@ class Costs(NamedTuple):
     transient: IntArray
     recomputes: IntArray
     update: FloatArray
-    producer: IntArray
+    first_made: IntArray
     first_reader: IntArray
     reader: IntArray
+    last_reader: IntArray
     there: IntArray
     back: IntArray
     buffer: IntArray
@@ -206,9 +209,12 @@ class _Prices:
         problem, draft = self._model.problem, self._draft
         forward, backward, weight, state, saved, parameters, transient = self._of_operators()
         shape_of = [self._sizes.index(size) for size in draft.sizes]
-        link, there, back = self._messages()
-        readers = [[self._place[reader] for reader in each] for each in self._model.graph.consumers]
-        producers = self._model.graph.producers
+        graph = self._model.graph
+        made = np.array([self._place[each] if each >= 0 else -1 for each in graph.producers], np.int64)
+        tensors = np.argsort(made, kind="stable").tolist()
+        link, there, back = self._messages(tensors)
+        readers = [[self._place[reader] for reader in graph.consumers[tensor]] for tensor in tensors]
+        workspace = np.array([self._operator(each).workspace_bytes for each in self._order], np.int64)
         return Costs(
             shape_of=np.array(shape_of, np.int64),
             link=link,
@@ -218,18 +224,19 @@ class _Prices:
             state=_before(state),
             saved=_before(saved),
             parameters=_before(parameters),
-            workspace=np.array([self._operator(each).workspace_bytes for each in self._order], np.int64),
-            transient=transient,
+            workspace=_most(workspace),
+            transient=_most(transient) if transient.any() else np.zeros((0, *transient.shape), np.int64),
             recomputes=np.array([way.recompute == "stage" for way in self._ways], np.int64),
             steady=int(problem.regime.mode == "async"),
             update=np.array([self._update(lane, parameters[shape, 0]) for lane, shape in enumerate(shape_of)]),
-            producer=np.array([self._place[each] if each >= 0 else -1 for each in producers], np.int64),
+            first_made=np.searchsorted(np.sort(made), np.arange(len(self._order) + 1)),
             first_reader=np.cumsum([0, *map(len, readers)]),
             reader=np.array([each for some in readers for each in some], np.int64),
+            last_reader=np.array([max(some, default=-1) for some in readers], np.int64),
             there=there,
             back=back,
-            buffer=self._received(gradients=True),
-            input=self._received(gradients=False),
+            buffer=self._received(tensors, gradients=True),
+            input=self._received(tensors, gradients=False),
             limit=np.array([memory_limits(problem, home)[0 if reserve else -1] for home in self._homes], np.int64),
             mode=MODES[problem.cluster.link_mode],
             micro_batches=problem.mini_batch // draft.copies // self._micro_batch,
@@ -277,7 +284,7 @@ class _Prices:
         each = (more - less) / (most - least) if most > least else more / max(1, most)
         return more - each * most, each
 
-    def _messages(self) -> tuple[IntArray, IntArray, IntArray]:
+    def _messages(self, tensors: list[int]) -> tuple[IntArray, IntArray, IntArray]:
         """Of each pair of lanes the kind of message, and the ns of each kind for each tensor, there and back."""
         model, cluster, step = self._model, self._model.problem.cluster, self._model.problem.regime.step
         degree = self._ways[0].tensor_parallel
@@ -288,7 +295,7 @@ class _Prices:
             ends = self._homes[one], self._homes[other]
             kind = level_between(cluster, *ends), shares * (min(map(len, ends)) // degree)
             link[one, other] = kinds.setdefault(kind, len(kinds))
-        tensors, size = range(len(model.graph.tensors)), self._micro_batch
+        size = self._micro_batch
         sent = [
             np.array([of(tensor, size) for tensor in tensors], np.int64)
             for of in (model.tensor_bytes, model.gradient_bytes)
@@ -299,18 +306,31 @@ class _Prices:
         )
         return link, there.reshape(-1, len(tensors)), back.reshape(-1, len(tensors))
 
-    def _received(self, gradients: bool) -> IntArray:
+    def _received(self, tensors: list[int], gradients: bool) -> IntArray:
         """Bytes of a message of each tensor on one device, with its gradient or not, shape (sizes, tensors)."""
         model, degree = self._model, self._ways[0].tensor_parallel
         rows: list[list[int]] = []
         for size in self._sizes:
             samples = -(-self._micro_batch // (size // degree))
-            tensors = range(len(model.graph.tensors))
             back = [model.gradient_bytes(tensor, samples) if gradients else 0 for tensor in tensors]
-            rows.append([model.tensor_bytes(tensor, samples) + back[tensor] for tensor in tensors])
+            there = [model.tensor_bytes(tensor, samples) for tensor in tensors]
+            rows.append([a + b for a, b in zip(there, back, strict=True)])
         return np.array(rows, np.int64)
 
 
 def _before(each: IntArray) -> IntArray:
     """The sum of all before each place, the end included, along the last axis."""
     return np.concatenate([np.zeros((*each.shape[:-1], 1), np.int64), each.cumsum(axis=-1)], axis=-1)
+
+
+def _most(each: IntArray) -> IntArray:
+    """The most of 1, 2, 4, … from each place on, fewer at the end, along the last axis; by number first.
+
+    The most of any run is that of two of them.
+    """
+    found = [each]
+    while 2 << (len(found) - 1) <= each.shape[-1]:
+        half = 1 << (len(found) - 1)
+        last = found[-1]
+        found.append(np.concatenate([np.maximum(last[..., :-half], last[..., half:]), last[..., -half:]], axis=-1))
+    return np.stack(found)
