@@ -75,14 +75,17 @@ def uniform(problem: Problem, context: Context) -> PlanResult:
     """Stages of equal numbers of layers, at the micro-batch of the shortest mini-batch.
 
     Tensor parallelism where it is pinned. One stage a device (a pinned number of replicas: a stage for as many
-    devices), or the pinned number of stages; fewer when there are fewer layers. The frameworks that cut so run
-    stages in sequence, on a multi-branch graph too: order edges tie consecutive stages in sync; in async they
-    form a chain that passes tensors on. Raises InfeasibleProblem when the pins ask for too many devices or
-    layers, or nothing fits.
+    devices), or the pinned number of stages; fewer when there are fewer layers. Where stages are pinned and
+    replicas are not, as many as there are devices for, as in a framework that is given the other degrees. The
+    frameworks that cut so run stages in sequence, on a multi-branch graph too: order edges tie consecutive stages
+    in sync; in async they form a chain that passes tensors on. Raises InfeasibleProblem when the pins ask for too
+    many devices or layers, or nothing fits.
     """
     refuse_unsupported("uniform", problem, tensor_parallel=True)
     pins, devices = problem.pins, problem.cluster.size
-    replicas, tensor = pins.data_parallel or 1, pins.tensor_parallel or 1
+    tensor = pins.tensor_parallel or 1
+    filling = devices // (pins.pipeline * tensor) if pins.pipeline else 1
+    replicas = pins.data_parallel or max(1, min(filling, problem.mini_batch))
     if (pins.pipeline or 1) * replicas * tensor > devices:
         wanted = f"{pins.pipeline or 1} stages of {replicas} replicas" + (f" of {tensor} devices" * (tensor > 1))
         raise InfeasibleProblem(f"{wanted} are pinned, there are {devices} devices")

@@ -25,7 +25,7 @@ from pipebench.domain.profile import Precision, Profile, Provenance, Setting
 from pipebench.domain.recomputation import of_layers
 from pipebench.domain.tuning import USUAL_REACH, Tuning
 from pipebench.domain.value import Value, digest
-from pipebench.domain.workload import WorkloadSpec, parts_of, problem_of
+from pipebench.domain.workload import WorkloadSpec, parts_of, problem_of, too_few_devices
 from pipebench.formats.calibrations import read_calibration
 from pipebench.formats.clusters import DEFAULT_DEVICE_TYPE, load_cluster
 from pipebench.formats.devices import with_process_memory
@@ -198,6 +198,8 @@ class WorkloadBuilder:
             profile.require_work(dict.fromkeys(cluster.devices))
         except InvalidValue as error:
             raise InvalidValue(f"{label} on {cluster.name}: {error.message}", error.hint) from None
+        if few := too_few_devices(base.pins, cluster.size):
+            raise PipebenchError(few)
         return Workload(label, base, name, notes)
 
     def identity(self, workload: Workload) -> Hashable:

@@ -92,6 +92,26 @@ def test_stages_are_equal_valid_and_as_pinned(
     assert check_schedule(problem, plan, scheduled(problem, plan)).status == "valid"
 
 
+@pytest.mark.parametrize(
+    ("devices", "pins", "replicas"),
+    [
+        (8, {"pipeline": 2}, 4),
+        (8, {"pipeline": 3}, 2),
+        (12, {"pipeline": 1}, 8),
+        (8, {"pipeline": 2, "data_parallel": 1}, 1),
+    ],
+)
+def test_where_stages_are_pinned_replicas_fill_the_devices(
+    devices: int, pins: dict[str, int], replicas: int
+) -> None:
+    """As Megatron-LM does with the degrees it is given; a mini-batch has eight samples at most to share out."""
+    problem = branches("sync", devices, **pins)
+    assert problem.mini_batch == 8
+    plan = uniform(problem, context()).plan
+    assert {stage.data_parallel for stage in plan.stages} == {replicas}
+    assert check_pins(problem, plan).status == "valid"
+
+
 def test_sync_runs_stages_in_sequence_and_async_relays() -> None:
     plan = uniform(branches("sync"), context()).plan
     assert plan.order_edges == ((0, 1), (1, 2))

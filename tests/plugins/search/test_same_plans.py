@@ -51,7 +51,7 @@ def noted(score: Callable[..., Scored | None], found: Found) -> Callable[..., Sc
     ("problem", "steps"),
     [
         (tight(1, "sync", operators=7), 2),
-        (tight(2, "async", operators=7), 2),
+        pytest.param(tight(2, "async", operators=7), 2, marks=pytest.mark.nightly),
         (language_models.problem(devices=16, mini_batch=16, **language_models.TINY), 1),
     ],
     ids=["sync", "async", "language model"],
