@@ -137,8 +137,9 @@ class _Case:
         """Of the sets that groups hold those that are in a division of all operators among the devices, at least:
         the fewest devices for all other operators are not too many. None where there is no division.
         """
-        fewest, with_several = self._fewest(held)
-        if (fewest if self._kind.alone else with_several)[-1] > self._devices:
+        least = self._least(held)
+        fewest = self._fewest(least)
+        if (fewest if self._kind.alone else self._fewest_with_several(least, fewest))[-1] > self._devices:
             return [[] for _ in held]
         every = len(fewest) - 1
         return [
@@ -146,30 +147,47 @@ class _Case:
             for (count, _), sets in zip(self._groups, held, strict=True)
         ]
 
-    def _fewest(self, held: list[list[int]]) -> tuple[list[int], list[int]]:
-        """For each set of operators the fewest devices of groups that hold it together; and where one of these has
-        several devices. More than there are where they are too few.
+    def _least(self, held: list[list[int]]) -> list[int]:
+        """For each set of operators the fewest devices of a group that holds it; more than there are where none
+        does.
         """
-        too_many = self._devices + 1
-        least = [too_many] * (1 << len(self._counted.operators))
+        least = [self._devices + 1] * (1 << len(self._counted.operators))
         for (count, _), sets in zip(self._groups, held, strict=True):
             for one in sets:
                 least[one] = min(least[one], count)
-        fewest, with_several = [0] + [too_many] * (len(least) - 1), [too_many] * len(least)
+        return least
+
+    def _fewest(self, least: list[int]) -> list[int]:
+        """For each set of operators the fewest devices of groups that hold it together; likewise."""
+        fewest = [0] * len(least)
         for one in range(1, len(least)):
             lowest = one & -one
-            rest = one ^ lowest
-            part = rest
+            part = rest = one ^ lowest
+            found = self._devices + 1
+            while True:
+                if least[part | lowest] < found:
+                    found = min(found, least[part | lowest] + fewest[rest ^ part])
+                if not part:
+                    break
+                part = (part - 1) & rest
+            fewest[one] = found
+        return fewest
+
+    def _fewest_with_several(self, least: list[int], fewest: list[int]) -> list[int]:
+        """The same where one of the groups has several devices."""
+        with_several = [self._devices + 1] * len(least)
+        for one in range(1, len(least)):
+            lowest = one & -one
+            part = rest = one ^ lowest
             while True:
                 count, other = least[part | lowest], rest ^ part
-                if count < too_many:
-                    fewest[one] = min(fewest[one], count + fewest[other])
+                if count <= self._devices:
                     several = fewest[other] if count > 1 else with_several[other]
                     with_several[one] = min(with_several[one], count + several)
                 if not part:
                     break
                 part = (part - 1) & rest
-        return fewest, with_several
+        return with_several
 
 
 def _divisors(number: int) -> list[int]:
