@@ -137,9 +137,9 @@ class _Case:
         """Of the sets that groups hold those that are in a division of all operators among the devices, at least:
         the fewest devices for all other operators are not too many. None where there is no division.
         """
-        least = self._least(held)
+        least, several = self._least(held, 1), self._least(held, 2)
         fewest = self._fewest(least)
-        if (fewest if self._kind.alone else self._fewest_with_several(least, fewest))[-1] > self._devices:
+        if (fewest if self._kind.alone else self._fewest_with_several(least, several, fewest))[-1] > self._devices:
             return [[] for _ in held]
         every = len(fewest) - 1
         return [
@@ -147,13 +147,13 @@ class _Case:
             for (count, _), sets in zip(self._groups, held, strict=True)
         ]
 
-    def _least(self, held: list[list[int]]) -> list[int]:
-        """For each set of operators the fewest devices of a group that holds it; more than there are where none
-        does.
+    def _least(self, held: list[list[int]], fewest: int) -> list[int]:
+        """For each set of operators the fewest devices of a group that holds it, of `fewest` at least; more than
+        there are where none does.
         """
         least = [self._devices + 1] * (1 << len(self._counted.operators))
         for (count, _), sets in zip(self._groups, held, strict=True):
-            for one in sets:
+            for one in sets if count >= fewest else ():
                 least[one] = min(least[one], count)
         return least
 
@@ -173,17 +173,16 @@ class _Case:
             fewest[one] = found
         return fewest
 
-    def _fewest_with_several(self, least: list[int], fewest: list[int]) -> list[int]:
+    def _fewest_with_several(self, least: list[int], several: list[int], fewest: list[int]) -> list[int]:
         """The same where one of the groups has several devices."""
         with_several = [self._devices + 1] * len(least)
         for one in range(1, len(least)):
             lowest = one & -one
             part = rest = one ^ lowest
             while True:
-                count, other = least[part | lowest], rest ^ part
-                if count <= self._devices:
-                    several = fewest[other] if count > 1 else with_several[other]
-                    with_several[one] = min(with_several[one], count + several)
+                here, other = part | lowest, rest ^ part
+                found = min(several[here] + fewest[other], least[here] + with_several[other])
+                with_several[one] = min(with_several[one], found)
                 if not part:
                     break
                 part = (part - 1) & rest

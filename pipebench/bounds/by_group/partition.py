@@ -163,10 +163,10 @@ def devices_that_might_do(
     memory_bytes: int,
 ) -> IntArray:
     """Of each set of operators the fewest devices of a group that holds it by the least times and bytes of its
-    operators, each by itself; see `rounds.devices_of_sets`.
+    operators, each by itself; and of a group of several devices. See `rounds.devices_of_sets`.
     """
     (groups, sets), operators, kinds = holds.shape, len(flow.here_ns), len(table.time_ns)
-    needed = np.full(sets, TOO_MANY, np.int64)
+    needed = np.full((2, sets), TOO_MANY, np.int64)
     sums = np.zeros((kinds + 1, sets), np.int64)
     for group in range(groups):
         for operator in range(operators):
@@ -188,8 +188,16 @@ def devices_that_might_do(
             if not fits:
                 lacks[group, one] = max(lacks[group, one], time_ns)
             if holds[group, one] <= time_ns or lacks[group, one] < time_ns:
-                needed[one] = min(needed[one], devices[group])
+                note_group(needed, one, devices[group])
     return needed
+
+
+@kernel
+def note_group(needed: IntArray, one: int, devices: int) -> None:
+    """A group of so many devices holds a set: see `fewest_of_sets`."""
+    needed[0, one] = min(needed[0, one], devices)
+    if devices > 1:
+        needed[1, one] = min(needed[1, one], devices)
 
 
 @kernel
@@ -197,9 +205,10 @@ def fewest_of_sets(needed: IntArray) -> tuple[IntArray, IntArray]:
     """For each set of operators the fewest devices of groups that hold it together; and where one of these groups
     has several devices. TOO_MANY or more where no groups do.
 
-    needed: of each set the fewest devices of a group that holds it. Sets are bits of operators.
+    needed: of each set the fewest devices of a group that holds it, and of a group of several devices, shape
+    (2, sets). Sets are bits of operators.
     """
-    sets = len(needed)
+    sets = needed.shape[1]
     least, with_several = np.full(sets, TOO_MANY, np.int64), np.full(sets, TOO_MANY, np.int64)
     least[0] = 0
     for one in range(1, sets):
@@ -208,8 +217,8 @@ def fewest_of_sets(needed: IntArray) -> tuple[IntArray, IntArray]:
         while part:
             if part & lowest_bit:
                 rest = one ^ part
-                least[one] = min(least[one], needed[part] + least[rest])
-                other = least[rest] if needed[part] > 1 else with_several[rest]
-                with_several[one] = min(with_several[one], needed[part] + other)
+                least[one] = min(least[one], needed[0, part] + least[rest])
+                several = min(needed[1, part] + least[rest], needed[0, part] + with_several[rest])
+                with_several[one] = min(with_several[one], several)
             part = (part - 1) & one
     return least, with_several

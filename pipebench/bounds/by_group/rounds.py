@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipebench.algorithms.jit import kernel
-from pipebench.bounds.by_group.partition import MOST_PAIRS, TOO_MANY, Flow, Table, cross, fits
+from pipebench.bounds.by_group.partition import MOST_PAIRS, TOO_MANY, Flow, Table, cross, fits, note_group
 from pipebench.costs.quantise import IntArray
 
 MOST_STEPS = 20_000
@@ -57,7 +57,8 @@ def devices_of_sets(
     room_ns: int,
     memory_bytes: int,
 ) -> IntArray:
-    """Of each set of operators the fewest devices of a group that may hold it; TOO_MANY where none may.
+    """Of each set of operators the fewest devices of a group that may hold it, and of a group of several devices,
+    shape (2, sets); TOO_MANY where none may.
 
     devices: of each group. most: of each set the most devices of a group that is of use. room_ns: of a device for
     what it runs.
@@ -66,7 +67,7 @@ def devices_of_sets(
     """
     groups, sets = holds.shape
     operators, (kinds, rows) = len(flow.here_ns), table.time_ns.shape
-    needed = np.full(sets, TOO_MANY, np.int64)
+    needed = np.full((2, sets), TOO_MANY, np.int64)
     extra = np.zeros(rows, np.int64)
     longest = 1
     for each in range(groups * operators):
@@ -79,7 +80,7 @@ def devices_of_sets(
     for group in range(groups):
         first = table.first[group * operators : (group + 1) * operators + 1]
         for one in range(1, sets):
-            if devices[group] > most[one] or needed[one] <= devices[group]:
+            if devices[group] > most[one] or needed[min(devices[group] - 1, 1), one] <= devices[group]:
                 continue
             if holds[group, one] > time_ns:
                 if lacks[group, one] >= time_ns:
@@ -91,7 +92,7 @@ def devices_of_sets(
                     lacks[group, one] = time_ns
                     continue
                 holds[group, one] = time_ns
-            needed[one] = devices[group]
+            note_group(needed, one, devices[group])
     return needed
 
 
