@@ -23,7 +23,7 @@ from pipebench.bounds.by_group.group_tables import (
     Kind,
 )
 from pipebench.bounds.by_group.groups import MOST_OPERATORS, Division, groups_proof, several_pipelines
-from pipebench.bounds.by_group.partition import MOST_PAIRS, TOO_MANY, Flow, Table, fewest_of_sets
+from pipebench.bounds.by_group.partition import MOST_PAIRS, TOO_MANY, Flow, Groups, Table, fewest_of_sets
 from pipebench.bounds.by_group.rounds import MOST_STEPS, Rounds, devices_of_sets
 from pipebench.bounds.operators import every_stage_ns
 from pipebench.check import check_schedule
@@ -107,12 +107,10 @@ def held_sets(
     flow: Flow, table: Table, time_ns: int, room_ns: int, memory: int, rounds: Rounds | None = None
 ) -> list[bool]:
     """Of each set whether a group may hold it, `idle` unless it is said otherwise."""
-    operators = np.zeros(len(flow.here_ns), np.int64)
-    rounds = rounds or idle(len(operators), len(table.held_bytes))
-    most, known = np.ones(1 << len(operators), np.int64), (np.full((1, 1 << len(operators)), NEVER),)
-    known = *known, np.full((1, 1 << len(operators)), -1)
-    needed = devices_of_sets(flow, table, rounds, most[:1], most, *known, time_ns, room_ns, memory)
-    again = devices_of_sets(flow, table, rounds, most[:1], most, *known, time_ns, room_ns, memory)
+    operators, sets = len(flow.here_ns), 1 << len(flow.here_ns)
+    rounds, most = rounds or idle(operators, len(table.held_bytes)), np.ones(sets, np.int64)
+    known = Groups(most[:1], np.full((1, sets), NEVER), np.full((1, sets), -1))
+    needed, again = (devices_of_sets(flow, table, rounds, known, most, time_ns, room_ns, memory) for _ in range(2))
     assert (needed == again).all()  # of what is known by then
     return (needed[0] == 1).tolist()
 

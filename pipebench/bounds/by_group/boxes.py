@@ -27,7 +27,7 @@ from pipebench.bounds.by_group.group_tables import (
     Case,
     GroupTables,
 )
-from pipebench.bounds.by_group.partition import Flow, Table, devices_that_might_do, fewest_of_sets
+from pipebench.bounds.by_group.partition import Flow, Groups, Table, devices_that_might_do, fewest_of_sets
 from pipebench.bounds.by_group.rounds import Rounds, devices_of_sets
 from pipebench.bounds.memory import ancestors
 from pipebench.bounds.operators import divisors
@@ -64,10 +64,10 @@ class Graph:
         self.behind = np.array([[one in before for before in above] for one in chosen], np.int64)
         self.at_once = tables.before(last)[chosen].astype(bool)
         self.order = np.array([position[one] for one in graph.topological if one in position], np.int64)
-        self._ahead = np.zeros((len(chosen), len(chosen)), np.int64)
+        self._reads = np.zeros((len(chosen), len(chosen)), np.int64)
         for at, one in enumerate(chosen):
-            self._ahead[at, [position[each] for each in graph.predecessors[one] if each in position]] = 1
-        self._back, self._behind = self.order[::-1].copy(), self._ahead.T.copy()
+            self._reads[at, [position[each] for each in graph.predecessors[one] if each in position]] = 1
+        self._from_the_end, self._is_read = self.order[::-1].copy(), self._reads.T.copy()
         self.makers = np.array([position[graph.producers[tensor]] for tensor in self.crossing.values()], np.int64)
         self.ends = np.array(
             [sum(1 << position[each] for each in _ends(tables, tensor)) for tensor in self.crossing.values()],
@@ -82,8 +82,8 @@ class Graph:
     def longest_with(self, each: IntArray, once: IntArray, behind: bool = False) -> IntArray:
         """The same where one operator of a path counts `once` instead, with all that is further away."""
         if behind:
-            return _longest(self._back, self._behind, each, once)
-        return _longest(self.order, self._ahead, each, once)
+            return _longest(self._from_the_end, self._is_read, each, once)
+        return _longest(self.order, self._reads, each, once)
 
 
 @kernel
@@ -118,7 +118,7 @@ class CaseTables:
     rows: of all groups, one after the other, in each operator by operator; shape (columns, rows).
     operator, turns, size, runs: of each row; size of its micro-batches, runs on the first replica, in a pattern on
     all. devices: of each group.
-    looked_at: rows times sets of operators that were looked at so far, in all boxes.
+    looked_at: rows times sets of operators of all boxes that were looked at so far.
     """
 
     def __init__(self, graph: Graph, case: Case) -> None:
@@ -134,21 +134,14 @@ class CaseTables:
         self.devices = np.array([group.devices for group in case.groups], np.int64)
         self.operator = np.repeat(np.tile(np.arange(count), len(each)), np.ravel(each))
         self.turns = np.repeat(np.array([group.turns for group in case.groups], np.int64), of_groups)
-        every = [row for group in case.groups for rows in group.rows for row in rows]
-        self.rows = rows = np.array(every, np.int64).reshape(-1, CUT + 1).T.copy()
-        self.size = np.array(
-            [group.sizes[row[CUT]] for group in case.groups for rows in group.rows for row in rows], np.int64
-        )
+        every = [(group, row) for group in case.groups for rows in group.rows for row in rows]
+        self.rows = rows = np.array([row for _, row in every], np.int64).reshape(-1, CUT + 1).T.copy()
+        self.size = np.array([group.sizes[row[CUT]] for group, row in every], np.int64)
         runs = samples // np.maximum(self.size, 1)
         self.runs = runs if case.pattern else -(-runs // self.turns)
-        crossing = list(graph.crossing)
-        sent = [
-            [group.cuts[row[CUT]][tensor] for tensor in crossing]
-            for group in case.groups
-            for rows in group.rows
-            for row in rows
-        ]
-        cuts = np.array(sent, np.int64).reshape(len(sent), len(crossing), READ_NS + 1).transpose(2, 0, 1).copy()
+        sent = [[group.cuts[row[CUT]][tensor] for tensor in graph.crossing] for group, row in every]
+        cuts = np.array(sent, np.int64).reshape(len(every), len(graph.crossing), READ_NS + 1)
+        cuts = cuts.transpose(2, 0, 1).copy()
         self.table = Table(
             first=np.cumsum([0, *np.ravel(each)]),
             time_ns=rows[[WHOLE] if case.pattern else [WHOLE, CROSSING]],
@@ -169,9 +162,9 @@ class BoxTables:
 
     def __init__(self, case: CaseTables, box: Box, inside: "BoxTables | None" = None) -> None:
         self.case, self.box = case, box
-        sets = 1 << len(case.graph.order)
-        self._holds = np.full((len(case.devices), sets), NEVER)
-        self._lacks: IntArray = np.full((len(case.devices), sets), -1) if inside is None else inside._lacks.copy()
+        shape = len(case.devices), 1 << len(case.graph.order)
+        lacks: IntArray = np.full(shape, -1) if inside is None else inside._groups.lacks.copy()
+        self._groups: Groups = Groups(case.devices, np.full(shape, NEVER), lacks)
 
     def possible(self, time_ns: int, room_ns: int) -> bool:
         """Whether the devices that there are hold all operators. In less time a group never holds more."""
@@ -179,14 +172,22 @@ class BoxTables:
             return False
         case, memory = self.case, self.case.graph.tables.free_bytes
         case.looked_at += case.each_look
-        known = case.devices, self._holds, self._lacks, time_ns, room_ns, memory
-        might, with_several = fewest_of_sets(devices_that_might_do(self._flow, self._table, *known))
-        if (might if case.case.alone else with_several)[-1] > case.most_devices:
+        limits = time_ns, room_ns, memory
+        might = devices_that_might_do(self._flow, self._table, self._groups, *limits)
+        rest = self._fewest(might)
+        if rest is None:
             return False
-        most = case.most_devices - might[::-1]  # all other operators need the rest
-        needed = devices_of_sets(self._flow, self._table, self._rounds, case.devices, most, *known[1:])
+        most = case.most_devices - rest[::-1]  # on a group of a set: all other operators need the rest
+        needed = devices_of_sets(self._flow, self._table, self._rounds, self._groups, most, *limits)
+        return self._fewest(needed) is not None
+
+    def _fewest(self, needed: IntArray) -> IntArray | None:
+        """Of each set of operators the fewest devices that hold it together; None where those that there are do
+        not hold all, in a plan of the case. needed: see `fewest_of_sets`.
+        """
         least, with_several = fewest_of_sets(needed)
-        return bool((least if case.case.alone else with_several)[-1] <= case.most_devices)
+        of_all = (least if self.case.case.alone else with_several)[-1]
+        return least if of_all <= self.case.most_devices else None
 
     @cached_property
     def single_ns(self) -> list[int]:

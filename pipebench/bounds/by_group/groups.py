@@ -34,7 +34,7 @@ MOST_SETS = 400_000
 MOST_BOXES = 64
 """Into which the sizes of micro-batches of one case are divided."""
 MOST_LOOKED_AT = 60_000_000
-"""Rows times sets of operators, of all boxes, in some five seconds: then no size is divided any more."""
+"""Rows times sets of operators, of all boxes, in a second or less: then no size is divided any more."""
 FINE = 10
 """Boxes are compared by times that are known to one part in 2^FINE."""
 Splits = tuple[Any, ...]

@@ -50,6 +50,18 @@ class Flow(NamedTuple):
     waits_ns: IntArray
 
 
+class Groups(NamedTuple):
+    """What is known of groups and sets of operators.
+
+    devices: of each group. holds, lacks: of each group and set a time in which it may hold the set, and one in
+    which it does not; both get what is found. Sets are bits of operators.
+    """
+
+    devices: IntArray
+    holds: IntArray
+    lacks: IntArray
+
+
 @kernel
 def cross(
     flow: Flow, table: Table, first: IntArray, one: int, operator: int, extra: IntArray, time_ns: int
@@ -153,19 +165,12 @@ def _best(made: IntArray, more: int, pairs: IntArray) -> int:
 
 @kernel
 def devices_that_might_do(
-    flow: Flow,
-    table: Table,
-    devices: IntArray,
-    holds: IntArray,
-    lacks: IntArray,
-    time_ns: int,
-    room_ns: int,
-    memory_bytes: int,
+    flow: Flow, table: Table, known: Groups, time_ns: int, room_ns: int, memory_bytes: int
 ) -> IntArray:
     """Of each set of operators the fewest devices of a group that holds it by the least times and bytes of its
     operators, each by itself; and of a group of several devices. See `rounds.devices_of_sets`.
     """
-    (groups, sets), operators, kinds = holds.shape, len(flow.here_ns), len(table.time_ns)
+    (groups, sets), operators, kinds = known.holds.shape, len(flow.here_ns), len(table.time_ns)
     needed = np.full((2, sets), TOO_MANY, np.int64)
     sums = np.zeros((kinds + 1, sets), np.int64)
     for group in range(groups):
@@ -186,9 +191,9 @@ def devices_that_might_do(
             for kind in range(kinds):
                 fits = fits and sums[kind, one] <= room_ns - flow.waits_ns[kind, one]
             if not fits:
-                lacks[group, one] = max(lacks[group, one], time_ns)
-            if holds[group, one] <= time_ns or lacks[group, one] < time_ns:
-                note_group(needed, one, devices[group])
+                known.lacks[group, one] = max(known.lacks[group, one], time_ns)
+            if known.holds[group, one] <= time_ns or known.lacks[group, one] < time_ns:
+                note_group(needed, one, known.devices[group])
     return needed
 
 
@@ -206,7 +211,7 @@ def fewest_of_sets(needed: IntArray) -> tuple[IntArray, IntArray]:
     has several devices. TOO_MANY or more where no groups do.
 
     needed: of each set the fewest devices of a group that holds it, and of a group of several devices, shape
-    (2, sets). Sets are bits of operators.
+    (2, sets).
     """
     sets = needed.shape[1]
     least, with_several = np.full(sets, TOO_MANY, np.int64), np.full(sets, TOO_MANY, np.int64)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipebench.algorithms.jit import kernel
-from pipebench.bounds.by_group.partition import MOST_PAIRS, TOO_MANY, Flow, Table, cross, fits, note_group
+from pipebench.bounds.by_group.partition import MOST_PAIRS, TOO_MANY, Flow, Groups, Table, cross, fits, note_group
 from pipebench.costs.quantise import IntArray
 
 MOST_STEPS = 20_000
@@ -49,10 +49,8 @@ def devices_of_sets(
     flow: Flow,
     table: Table,
     rounds: Rounds,
-    devices: IntArray,
+    known: Groups,
     most: IntArray,
-    holds: IntArray,
-    lacks: IntArray,
     time_ns: int,
     room_ns: int,
     memory_bytes: int,
@@ -60,12 +58,9 @@ def devices_of_sets(
     """Of each set of operators the fewest devices of a group that may hold it, and of a group of several devices,
     shape (2, sets); TOO_MANY where none may.
 
-    devices: of each group. most: of each set the most devices of a group that is of use. room_ns: of a device for
-    what it runs.
-    holds, lacks: of each group and set a time in which it may hold it, and one in which it does not; they get what
-    is found.
+    most: of each set the most devices of a group that is of use. room_ns: of a device for what it runs.
     """
-    groups, sets = holds.shape
+    groups, sets = known.holds.shape
     operators, (kinds, rows) = len(flow.here_ns), table.time_ns.shape
     needed = np.full((2, sets), TOO_MANY, np.int64)
     extra = np.zeros(rows, np.int64)
@@ -80,19 +75,22 @@ def devices_of_sets(
     for group in range(groups):
         first = table.first[group * operators : (group + 1) * operators + 1]
         for one in range(1, sets):
-            if devices[group] > most[one] or needed[min(devices[group] - 1, 1), one] <= devices[group]:
+            if (
+                known.devices[group] > most[one]
+                or needed[min(known.devices[group] - 1, 1), one] <= known.devices[group]
+            ):
                 continue
-            if holds[group, one] > time_ns:
-                if lacks[group, one] >= time_ns:
+            if known.holds[group, one] > time_ns:
+                if known.lacks[group, one] >= time_ns:
                     continue
                 for kind in range(kinds):
                     limits[kind] = room_ns - flow.waits_ns[kind, one]
                 sums = spent, least, limits
                 if not _held(flow, table, rounds, first, one, extra, pairs, places, sums, time_ns, room_ns):
-                    lacks[group, one] = time_ns
+                    known.lacks[group, one] = time_ns
                     continue
-                holds[group, one] = time_ns
-            note_group(needed, one, devices[group])
+                known.holds[group, one] = time_ns
+            note_group(needed, one, known.devices[group])
     return needed
 
 

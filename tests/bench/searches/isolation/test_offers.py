@@ -16,7 +16,7 @@ from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.result import PlanResult
 from tests.bench.searches.isolation.scripts import HONEST, run
 
-OFFERING = (
+SEARCHING = (
     HONEST
     + """
 import os, time
@@ -27,6 +27,12 @@ found = plan
 def plan(problem, context):
     if problem.cluster.memory_bytes != 1000:  # a toy problem
         return found(problem, context)
+"""
+)
+"""The beginning of a planner whose search is of the problem itself."""
+OFFERING = (
+    SEARCHING
+    + """
     context.offer(PlanResult(plan=found(problem, context), notices=("halfway",)))
     context.report(0.5, "half of it")
     {end}
@@ -64,20 +70,7 @@ def test_in_a_comparison_nothing_is_offered(tmp_path: Path) -> None:
 
 
 def test_the_seconds_of_a_search_that_is_ended_are_not_those_of_its_last_words(tmp_path: Path) -> None:
-    talking = (
-        HONEST
-        + """
-import time
-
-found = plan
-
-def plan(problem, context):
-    if problem.cluster.memory_bytes != 1000:  # a toy problem
-        return found(problem, context)
-    context.report(0.1, "begun")
-    time.sleep(60)
-"""
-    )
+    talking = SEARCHING + '    context.report(0.1, "begun")\n    time.sleep(60)\n'
     row = run(tmp_path, talking, heard=lambda _: None, **LISTENING).row
     assert (row.status, row.reason) == ("timeout", "no plan within 0.4 s")
 
