@@ -6,7 +6,7 @@ from itertools import product
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from pipebench.bounds.by_group.groups import GroupsProof, groups_proof
@@ -29,6 +29,7 @@ from tests.certificates.test_round_trips import a_plan, certified
 from tests.nightly import examples
 from tests.plugins.running import services
 from tests.plugins.search.tight import tight
+from tests.plugins.search.tiny import tiny
 
 
 @settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
@@ -78,6 +79,7 @@ def said(proof: GroupsProof) -> Any:
 
 @settings(max_examples=examples(200), deadline=None, suppress_health_check=list(HealthCheck))
 @given(tight_graphs())
+@example(tiny(613, "async", kind="chain"))  # operators that might seem to go on one device are on two
 def test_one_ns_more_is_refused(problem: Problem) -> None:
     proof = groups_proof(problem, 0, 1)
     assume(proof is not None)
