@@ -96,6 +96,8 @@ MOST_MEMORY_BYTES = 2**62
 MOST_NS, MOST_SHIFT = 2**53, 2**31
 """Limits that keep every sum of nanoseconds and bytes inside 64 bits."""
 MOST_SEED = 2**63 - 1
+MOST_OPTION = 2**63 - 1
+"""Of a whole number that is an option of a component, either sign."""
 LONGEST_WAIT_S = 1e8
 """Three years: what the system's timers all take."""
 LONGEST_S = 1e15

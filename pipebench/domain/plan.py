@@ -1,5 +1,6 @@
 """Plan: stages on devices. Data edges are derived from the graph, never stored."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
@@ -113,8 +114,8 @@ class Plan(Value, frozen=True, kw_only=True):
 
     stages: sets of operators on devices. Every operator is in one (in one of each pipeline; a constant may be in
     several).
-    order_edges: pairs of stage positions (before, after) without bytes. Some systems impose an order between
-    stages that exchange nothing.
+    order_edges: pairs of stage positions (before, after) without bytes, each once. Some systems impose an order
+    between stages that exchange nothing.
     copies: the whole pipeline is repeated so many times side by side. The stages name the devices of the first
     copy; copy c uses these ids plus c times their number.
     routing: with `direct` a tensor goes from its producer to each consuming stage. With `relay` the stages form a
@@ -152,6 +153,9 @@ class Plan(Value, frozen=True, kw_only=True):
                 before // self.pipeline_length == after // self.pipeline_length,
                 f"order edge ({before}, {after}) leads from one pipeline to another",
             )
+        if len(set(self.order_edges)) < len(self.order_edges):
+            before, after = next(edge for edge, count in Counter(self.order_edges).items() if count > 1)
+            raise InvalidValue(f"order edge ({before}, {after}) stands twice")
 
     def identity_content(self) -> Any:
         """As in plans of before placements, which said only whether stages share devices; ids say the rest."""

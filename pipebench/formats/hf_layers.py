@@ -1,6 +1,6 @@
 """Which layers of a config.json see a window of the tokens before them, and which have experts."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -60,11 +60,11 @@ def routed(path: str, said: dict[str, Any], facts: ConfigFacts, layers: int, cou
         first_layer = 0 if first else count(facts.first_routed)
         return "".join("e" if layer >= first_layer else "d" for layer in range(layers))
     if facts.routed == "steps":
-        step, dense = count(Key(("decoder_sparse_step",), 1)), _layers(path, said, "mlp_only_layers") or []
+        step, dense = count(Key(("decoder_sparse_step",), 1)), _layers(path, said, "mlp_only_layers") or set()
         return "".join("e" if (layer + 1) % step == 0 and layer not in dense else "d" for layer in range(layers))
     if facts.routed == "interleaved":
         step, named = count(Key(("interleave_moe_layer_step",), 1)), _layers(path, said, "moe_layers")
-        chosen = range(step - 1, layers, step) if named is None else named
+        chosen: Container[int] = range(step - 1, layers, step) if named is None else named
         return "".join("e" if layer in chosen else "d" for layer in range(layers))
     return "e" * layers
 
@@ -81,9 +81,11 @@ def _list(path: str, said: dict[str, Any], key: str, layers: int) -> list[Any] |
     return value[:layers]
 
 
-def _layers(path: str, said: dict[str, Any], key: str) -> list[Any] | None:
-    """A list of numbers of layers; None where there is none."""
+def _layers(path: str, said: dict[str, Any], key: str) -> set[int] | None:
+    """A list of numbers of layers, in any order; None where there is none."""
     value = said.get(key)
-    if value is None or isinstance(value, list):
-        return value
+    if value is None:
+        return None
+    if isinstance(value, list) and all(type(layer) is int for layer in value):
+        return set(value)
     raise PipebenchError(f"{path}: {key} is {repr(value)[:40]}, it must be a list of numbers of layers")

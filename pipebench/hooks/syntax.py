@@ -7,9 +7,12 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 import msgspec
 
 from pipebench.domain.errors import PipebenchError, unknown
+from pipebench.domain.limits import MOST_OPTION
 from pipebench.domain.value import Value
 
 T = TypeVar("T", bound=Value)
+SHOWN_DIGITS = 12
+"""Of a number that is too large."""
 NOTHING = "null"
 """The text of None, where an option may be that."""
 _NAMED = re.compile(r"(?:[^,\[\]]|\[[^\[\]]*\])*")
@@ -123,6 +126,9 @@ def typed_options(reference: Reference, options_type: type[T]) -> T:
         if option not in fields:
             raise unknown(f"option of {reference.name!r}:", option, fields)
     given = {name: _entries(text, fields[name].type) for name, text in reference.options.items()}
+    for name, said in given.items():
+        if _takes_numbers(fields[name].type):
+            _require_range(reference, name, [said] if isinstance(said, str) else said)
     try:
         return msgspec.convert(given, options_type, strict=False)
     except msgspec.ValidationError as error:
@@ -134,6 +140,23 @@ def _entries(text: str, annotation: Any) -> str | list[str]:
     if not _is_list(annotation) or (text == NOTHING and type(None) in get_args(annotation)):
         return text
     return text.split(":") if text else []
+
+
+def _takes_numbers(annotation: Any) -> bool:
+    """Whether a type has whole numbers and no texts."""
+    parts = get_args(annotation)
+    return annotation is int or (any(map(_takes_numbers, parts)) and str not in parts)
+
+
+def _require_range(reference: Reference, option: str, texts: list[str]) -> None:
+    """Raise PipebenchError for a whole number that no document, message or array holds."""
+    for text in texts:
+        digits = text.lstrip("+-0")
+        if digits.isdecimal() and (len(digits) > len(str(MOST_OPTION)) or int(digits) > MOST_OPTION):
+            raise PipebenchError(
+                f"{reference}: option {option!r}: {digits[:SHOWN_DIGITS]}… has {len(digits)} digits",
+                f"a whole number is at most {MOST_OPTION}",
+            )
 
 
 def _is_list(annotation: Any) -> bool:

@@ -99,7 +99,11 @@ ARCHITECTURES: dict[Architecture, ArchitectureFacts] = {
 """Modules are named as in the Hugging Face implementation (of internlm2 as in its own)."""
 
 
-_TURN = re.compile(r"([a-z])(\d{0,4})")
+_COUNT = r"(?:[1-9][0-9]{0,3})?"
+_TURN = re.compile(rf"([a-z])({_COUNT})")
+_TURNS = {
+    name: re.compile(rf"(?:[{letters}]{_COUNT})*") for name, letters in (("windowed", "wf"), ("routed", "ed"))
+}
 
 
 def take_turns(text: str, layers: int) -> str:
@@ -240,7 +244,7 @@ class LLMOptions(Value, frozen=True, kw_only=True):
             f"{seen}={seen and getattr(self, seen)}: architecture={self.architecture} sees tokens behind as well",
         )
         require(
-            re.fullmatch(r"([wf]\d{0,4})*", self.windowed) is not None,
+            _TURNS["windowed"].fullmatch(self.windowed) is not None,
             f"windowed={self.windowed}: it takes w (a window) and f (all), and numbers that repeat, such as w5f",
         )
         require(seen is not None or not self.windowed, f"windowed={self.windowed}: without a window or a chunk")
@@ -265,7 +269,7 @@ class LLMOptions(Value, frozen=True, kw_only=True):
     def _require_experts(self) -> None:
         """Raise InvalidValue where options on experts do not go together."""
         require(
-            re.fullmatch(r"([ed]\d{0,4})*", self.routed) is not None,
+            _TURNS["routed"].fullmatch(self.routed) is not None,
             f"routed={self.routed}: it takes e (experts) and d (dense), and numbers that repeat, such as d3e58",
         )
         for name in ("routed", "dense_ffn", "shared_ffn", "router_bias"):

@@ -1,5 +1,6 @@
 """Options of the models."""
 
+from pipebench.domain.limits import MOST_LAYERS
 from pipebench.domain.value import Value, require
 
 
@@ -26,11 +27,32 @@ class TransformerOptions(Value, frozen=True, kw_only=True):
         require(self.hidden % self.heads == 0, f"heads={self.heads} does not divide hidden={self.hidden}")
 
 
+COUNTED = ("layers", "branches", "dense", "sparse", "top", "mtp", "image_layers", "text_layers")
+"""Options of which each becomes operators of its own."""
+BRANCHES = ("branches", "dense")
+"""Options of which each has `layers` layers."""
+
+
 def require_positive(options: Value, *names: str) -> None:
     """Raise InvalidValue for the first of these options that is below 1."""
     for name in names:
         number = getattr(options, name)
         require(number >= 1, f"{name} is {number}, it must be at least 1")
+    require_bounded(options)
+
+
+def require_bounded(options: Value) -> None:
+    """Raise InvalidValue for the first option whose model is too large to be built, whatever its sizes are."""
+    for name in COUNTED:
+        number = getattr(options, name, 0)
+        require(number <= MOST_LAYERS, f"{name} is {number}, it must be at most {MOST_LAYERS}")
+    layers = getattr(options, "layers", 0)
+    for name in BRANCHES:
+        number = getattr(options, name, 0)
+        require(
+            number * layers <= MOST_LAYERS,
+            f"{name}={number} of layers={layers} are {number * layers} layers, there may be {MOST_LAYERS}",
+        )
 
 
 HEAD = 64

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -28,8 +27,8 @@ def print_outcomes(console: Console, outcomes: Sequence[Outcome]) -> None:
             continue
         table.add_row(
             each.subject.key[:NAME_LETTERS],
-            escape(each.subject.planner),
-            escape(each.subject.model.partition("[")[0]),
+            each.subject.planner,
+            each.subject.model.partition("[")[0],
             each.subject.regime,
             _time(each.time_ns),
             _time(each.bound_ns),

@@ -1,4 +1,4 @@
-"""The console of all tables and lines. Styles are its own; what is printed in them is made printable."""
+"""The console of all tables and lines. What is printed is plain, made printable; styles are `rich.text.Text`."""
 
 import errno
 from collections.abc import Iterable
@@ -19,8 +19,10 @@ class SafeConsole(Console):
         raise BrokenPipeError(errno.EPIPE, "broken pipe")
 
     def render_str(self, text: str, **how: Any) -> Text:
-        """Before it is measured, so that columns are as wide as what they hold."""
-        return super().render_str(printable(text), **how)
+        """Before it is measured, so that columns are as wide as what they hold. Brackets and colons of a name are
+        no markup and no emoji of rich: `[/b]` would end the command.
+        """
+        return super().render_str(printable(text), **how | {"markup": False, "emoji": False})
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """The segments, free of characters that a terminal obeys."""

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -103,7 +102,7 @@ def stage_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     for title in titles:
         made.add_column(title, justify="left" if title in (OPERATORS, SPLIT) else "right", no_wrap=True)
     for row in rows:
-        made.add_row(*map(escape, row))
+        made.add_row(*row)
     return made
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -64,7 +63,7 @@ def _dearest(costs: DeviceCosts) -> Table:
     ranked = sorted(costs.operators, key=lambda c: -(c.forward_s[-1] + c.backward_s[-1]))
     for operator in ranked[:SHOWN]:
         made.add_row(
-            escape(operator.operator),
+            operator.operator,
             seconds(operator.forward_s[-1]),
             seconds(operator.backward_s[-1]),
             gigabytes(round(operator.saved_bytes_per_sample * largest)),

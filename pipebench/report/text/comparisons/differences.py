@@ -7,7 +7,6 @@ from textwrap import wrap
 from typing import TypeVar
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -291,8 +290,8 @@ def changes_table(rows: list[RowChange]) -> Table:
     made = plain_table("planner", "scheduler", "", "before", "after", "change", names=2)
     for change in rows:
         made.add_row(
-            escape(change.row.planned_by),
-            escape(change.row.scheduler or "-"),
+            change.row.planned_by,
+            change.row.scheduler or "-",
             Text(change.outcome, style=STYLE[change.outcome]),
             seconds(change.value_before_s),
             seconds(change.value_after_s),

@@ -1,7 +1,6 @@
 """Originals beside the suite's planners, as a table."""
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -25,8 +24,8 @@ def print_originals(console: Console, made: OriginalComparison) -> None:
         table.add_column(column, justify="right", no_wrap=True)
     for row in made.rows:
         table.add_row(
-            escape(short_input(row.input)),
-            escape(row.label),
+            short_input(row.input),
+            row.label,
             value(row.theirs),
             value(row.ours),
             Text(row.outcome, style=STYLE[row.outcome]),

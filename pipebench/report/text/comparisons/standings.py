@@ -1,7 +1,6 @@
 """Standings across problems as people read them, 80 columns wide."""
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -107,8 +106,8 @@ def duels_table(duels: list[Duel]) -> Table:
         made.add_column(title, justify="right", no_wrap=True)
     for duel in duels:
         made.add_row(
-            escape(str(duel.first)),
-            escape(str(duel.second)),
+            str(duel.first),
+            str(duel.second),
             "-" if duel.median_ratio is None else f"{duel.median_ratio:.3f}",
             f"{duel.wins}/{duel.ties}/{duel.losses}",
             "-" if duel.p_holm is None else f"{duel.p_holm:.2g}",
@@ -128,7 +127,7 @@ def agreement_line(agreements: tuple[Agreement, ...]) -> str:
 
 def _names(entrant: Entrant) -> tuple[str, str]:
     planner = entrant.planned_by
-    return escape(planner), escape(entrant.scheduler or "-")
+    return planner, entrant.scheduler or "-"
 
 
 def _table(*names: str) -> Table:

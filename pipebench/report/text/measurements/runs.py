@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -82,8 +81,8 @@ def print_reruns(console: Console, done: Sequence[Rerun]) -> None:
         ratio = "-" if each.search_ratio is None else f"{each.search_ratio:.2f} x"
         table.add_row(
             each.key[:8],
-            escape(each.planner),
-            escape(each.problem),
+            each.planner,
+            each.problem,
             ratio,
             Text(each.mark, style=STYLE[each.mark]),
         )
