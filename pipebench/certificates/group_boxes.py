@@ -4,7 +4,7 @@ Imports the standard library and the certificate's own rows only. A set of opera
 them goes into time, memory and rounds together (cost model, section 11, lemmas 10 to 12).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from pipebench.certificates.group_rows import (
     BACK,
@@ -24,8 +24,12 @@ from pipebench.certificates.group_rows import (
     most_live,
 )
 
-MOST_STEPS = 20_000
+MOST_TRIED = 20_000
 """Rows of operators that are tried for one set; a set that needs more counts as held."""
+MOST_PAIRS = 1024
+"""Of time and memory that are kept of a set; of more the last are joined, which costs the least of each. A bound
+that the suite proves keeps fewer (`bounds.by_group.partition`).
+"""
 Range = tuple[int, int]
 
 
@@ -144,12 +148,18 @@ class Box:
         least.reverse()
         if any(low > limit for low, limit in zip(least[0], limits, strict=True)):
             return False
+        counted.effort.spend(sum(len(rows[at]) for at in chosen))
         if not all(
-            fit_together([[(cost[at], cost[-1]) for _, cost in each] for each in costs], limits[at], limits[-1])
+            fit_together(
+                [[(cost[at], cost[-1]) for _, cost in each] for each in costs],
+                limits[at],
+                limits[-1],
+                counted.effort.spend,
+            )
             for at in range(len(self._columns))
         ):
             return False
-        self._steps = 0
+        self._tried = 0
         return self._some(chosen, costs, least, limits, [], [0] * len(limits))
 
     def _some(
@@ -165,9 +175,10 @@ class Box:
             return True
         left = least[len(taken) + 1]
         for row, cost in costs[len(taken)]:
-            self._steps += 1
-            if self._steps > MOST_STEPS:
+            self._tried += 1
+            if self._tried > MOST_TRIED:
                 return True
+            self._counted.effort.spend(len(spent))
             more = [one + other for one, other in zip(spent, cost, strict=True)]
             if any(one + low > limit for one, low, limit in zip(more, left, limits, strict=True)):
                 continue
@@ -227,10 +238,16 @@ class Box:
                 yield row, held
 
 
-def fit_together(choices: list[list[tuple[int, int]]], room: int, most: int) -> bool:
-    """Whether one of each list goes into the room and the memory (`most`) together."""
+def fit_together(
+    choices: list[list[tuple[int, int]]], room: int, most: int, spend: Callable[[int], None] = lambda _: None
+) -> bool:
+    """Whether one of each list goes into the room and the memory (`most`) together. spend: told the steps.
+
+    Where more than MOST_PAIRS of them are worth a look it may say so though none does.
+    """
     found: list[tuple[int, int]] = [(0, 0)]
     for each in choices:
+        spend(len(found) * len(each))
         made = sorted(
             (time + more, memory + held)
             for time, memory in found
@@ -239,7 +256,11 @@ def fit_together(choices: list[list[tuple[int, int]]], room: int, most: int) -> 
         )
         found = []
         for choice in made:
-            if not found or choice[1] < found[-1][1]:
+            if found and choice[1] >= found[-1][1]:
+                continue
+            if len(found) == MOST_PAIRS:
+                found[-1] = found[-1][0], choice[1]
+            else:
                 found.append(choice)
     return bool(found)
 

@@ -106,6 +106,8 @@ class _Case:
         """
         if any(least > most for least, most in sizes):
             return False
+        count = len(self._counted.operators)
+        self._counted.effort.spend(3**count + (len(self._groups) << count))
         box = Box(self._counted, self._groups, sizes, self._kind.pattern)
         if not box.complete:
             return False

@@ -1,7 +1,7 @@
 """What a proof from groups of devices says of a problem, and its tables (cost model, section 11, "Groups")."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from pipebench.certificates.document import MOST_DIGITS, Part, Refused, whole
@@ -14,6 +14,8 @@ WHOLE, CROSSING, FORWARD, BACK, STATE, SAVED, FULL, CUT = range(8)
 gradient of one micro-batch, bytes at all times, bytes that one micro-batch saves, whether all that are live hold
 them (1) or one does (0), and the number of the stage's micro-batches.
 """
+MOST_STEPS = 2 * 10**8
+"""Of a check: one or two minutes. Bounds of ten operators were seen to take five million."""
 MADE_BYTES, READ_BYTES, MADE_NS, READ_NS = range(4)
 """What a tensor costs a stage that makes it, and one that reads it, where it crosses to another group."""
 
@@ -43,6 +45,21 @@ class Row:
         return max(self.at[FORWARD], self.at[BACK])
 
 
+@dataclass
+class Effort:
+    """Steps of a check, for all boxes together: rows, pairs and sets that are looked at."""
+
+    spent: int = 0
+
+    def spend(self, steps: int) -> None:
+        """Raises Refused where they are too many."""
+        self.spent += steps
+        if self.spent > MOST_STEPS:
+            raise Refused(
+                "content.bound", f"takes more than {MOST_STEPS} steps to check: no proof of the suite does"
+            )
+
+
 @dataclass(frozen=True)
 class Counted:
     """What all cases share; operators that are counted by their positions among these.
@@ -50,6 +67,7 @@ class Counted:
     operators: those that are counted; a set has bit k for the k-th of them. devices: of a plan.
     memory: bytes of one device. time: ns that do not suffice. room: ns in which a device can run something.
     last: the operator whose first forward ends at the instant at which memory is looked at.
+    effort: what the check has taken.
     """
 
     problem: Problem
@@ -59,6 +77,7 @@ class Counted:
     memory: int
     time: int
     room: int
+    effort: Effort = field(default_factory=Effort)
 
     @cached_property
     def ahead(self) -> list[set[int]]:

@@ -1,6 +1,7 @@
 """Certificates of bounds from groups of devices: the checker finds the same, and refuses what does not follow."""
 
 import json
+import random
 from collections.abc import Callable
 from itertools import product
 from typing import Any
@@ -10,10 +11,11 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from pipebench.bounds.by_group.groups import GroupsProof, groups_proof
+from pipebench.certificates import group_rows
 from pipebench.certificates.bound_kinds import check_bound
 from pipebench.certificates.check import check
 from pipebench.certificates.document import Part, Refused, written
-from pipebench.certificates.group_boxes import fit_together
+from pipebench.certificates.group_boxes import MOST_PAIRS, fit_together
 from pipebench.certificates.premises import read_problem
 from pipebench.certificates.write import certificate, problem_part
 from pipebench.check import check_schedule
@@ -67,6 +69,26 @@ def test_choices_fit_where_one_of_each_does(choices: list[list[tuple[int, int]]]
 def test_the_quickest_choice_may_leave_no_memory_for_the_next() -> None:
     assert fit_together([[(1, 10), (5, 1)], [(1, 5)]], 6, 10)
     assert not fit_together([[(1, 10), (5, 1)], [(1, 5)]], 5, 10)
+
+
+def _trade_offs(count: int, operators: int) -> list[list[tuple[int, int]]]:
+    """Choices of operators of which no sum is better than another: time for memory, one for one."""
+    drawn = random.Random(1)
+    return [[(ns, 10**9 - ns) for ns in drawn.sample(range(10**9), count)] for _ in range(operators)]
+
+
+def test_pairs_of_time_and_memory_do_not_multiply_without_end() -> None:
+    """A certificate of 55 kB never ended: with 60 rows of each of four operators there are 13 million pairs."""
+    steps: list[int] = []
+    assert fit_together(_trade_offs(60, 4), 2 * 10**9, 2 * 10**9, steps.append)
+    assert max(steps) <= 60 * MOST_PAIRS
+
+
+def test_a_check_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, document = divided()
+    monkeypatch.setattr(group_rows, "MOST_STEPS", 1000)
+    with pytest.raises(Refused, match="takes more than 1000 steps to check"):
+        check_bound(problem, Part(document, "bound"))
 
 
 def said(proof: GroupsProof) -> Any:
