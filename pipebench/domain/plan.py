@@ -7,6 +7,7 @@ from typing import Any, Literal
 from msgspec.structs import replace
 
 from pipebench.domain.errors import InvalidValue
+from pipebench.domain.limits import MOST_COUNT, MOST_NS
 from pipebench.domain.placement import PlacementKind
 from pipebench.domain.recomputation import Recompute
 from pipebench.domain.value import Value, require, require_count
@@ -63,12 +64,15 @@ class Stage(Value, frozen=True, kw_only=True):
         for name in ("data_parallel", "tensor_parallel", "micro_batch", "k"):
             require_count(name, getattr(self, name))
         require(self.in_flight >= 0, f"in_flight is {self.in_flight}, it must not be negative")
+        require(self.in_flight <= MOST_NS, f"in_flight is {self.in_flight}, it must be at most 2^53")
         require(
             self.in_flight % self.micro_batch == 0,
             f"in_flight is {self.in_flight}, it must be a multiple of the micro-batch {self.micro_batch}",
         )
         if min(self.devices, default=0) < 0:
             raise InvalidValue(f"devices {self.devices}: an id is negative")
+        most = max(self.devices, default=0)
+        require(most <= MOST_COUNT, f"devices have the id {most}, it must be at most 2^31")
         for split in self.sharding:
             for dim, parts in split.items():
                 require_count(f"the split of {dim!r}", parts)

@@ -83,6 +83,13 @@ def test_an_order_that_a_plan_says_twice() -> None:
         Plan(stages=stages, order_edges=((0, 1),) * 1000)
 
 
+@pytest.mark.parametrize("said", [{"devices": (10**30,)}, {"in_flight": 10**30}])
+def test_numbers_of_a_plan_that_no_message_holds(said: dict[str, object]) -> None:
+    """A program's plan with one was told as a process that had ended."""
+    with pytest.raises(InvalidValue, match="it must be at most 2"):
+        Stage(**{"operators": ("a",), "devices": (0,), "micro_batch": 1} | said)  # type: ignore[arg-type]
+
+
 MOE = {
     "model_type": "qwen3_moe",
     "num_hidden_layers": 2000,
