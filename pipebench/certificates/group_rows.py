@@ -15,7 +15,7 @@ gradient of one micro-batch, bytes at all times, bytes that one micro-batch save
 them (1) or one does (0), and the number of the stage's micro-batches.
 """
 MOST_STEPS = 2 * 10**8
-"""Of a check: one or two minutes. Bounds of ten operators were seen to take five million."""
+"""Of a check: some minutes. Bounds of ten operators were seen to take five million."""
 MADE_BYTES, READ_BYTES, MADE_NS, READ_NS = range(4)
 """What a tensor costs a stage that makes it, and one that reads it, where it crosses to another group."""
 
