@@ -280,3 +280,10 @@ def test_the_best_of_two_planners_has_no_cut_of_its_own_and_that_of_one_has() ->
 def test_the_name_of_a_planner_stands_once_before_its_reason() -> None:
     lacking = {"status": "infeasible", "reason": "uniform needs 2000000000 bytes on one device"}
     assert failures([row("uniform", **lacking)]) == ["  uniform: needs 2.00 GB on one device"]
+
+
+def test_columns_are_left_out_before_figures_run_together() -> None:
+    rows = sync_and_async("a", 1.0, 2.0, stages=2, memory_bytes=10**9, device_memory_bytes=16 * 10**9, bubble=0.1)
+    for width in range(70, 130):
+        (header,) = (line for line in lines_at(width, *rows) if line.startswith("planner"))
+        assert re.search(r"\S (samples|GB|bubble)", header) is None, header

@@ -14,7 +14,7 @@ from pipebench.bench.standings.profiles import FEWEST_PROBLEMS, performance_curv
 from pipebench.check import require_ordered
 from pipebench.documents.decoding import collector_paused
 from pipebench.documents.document import PlannedProblem
-from pipebench.documents.units import quantity
+from pipebench.documents.units import quantity, three_digits
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.row import Row
 from pipebench.domain.schedule import PeriodicSchedule
@@ -161,9 +161,9 @@ def _facts(row: Row) -> Iterator[tuple[str, str]]:
     if row.bound_s is not None:
         yield "bound over every plan", f"{seconds(row.bound_s)} ({row.bound_kind})"
     if row.class_bound_s is not None:
-        yield "bound over its class", class_words(row)
+        yield "bound over its class", class_words(row).removeprefix("bound ")
     if row.claimed_native is not None:
-        yield "claimed, in its own unit", f"{row.claimed_native:g} {row.claimed_unit}"
+        yield "claimed, in its own unit", f"{three_digits(row.claimed_native)} {row.claimed_unit}"
     if row.stages is not None:
         sizes = ",".join(map(str, sorted(set(row.micro_batch))))
         yield "plan", f"{row.stages} stages, depth {row.depth}, micro-batch {sizes}"

@@ -28,6 +28,8 @@ STATUS_WORDS = {"unsupported": "n/a", "invalid_plan": "invalid"}
 GB = 1e9
 SEPARATOR = " | "
 """Between the figures of two regimes."""
+CLOSE = 1
+"""Columns up to this rank are shown even one space apart; figures of others would run together."""
 BAR_CELLS = 8
 EIGHTHS = " ▏▎▍▌▋▊▉"
 ENOUGH = 3
@@ -76,7 +78,7 @@ def fitting_table(console: Console, block: ProblemBlock, notes: Notes, legend: L
     for least in sorted({column.rank for column in columns}, reverse=True):
         shown = [number for number, column in enumerate(columns) if column.rank <= least]
         width, gaps = sum(widths[number] for number in shown), len(shown) - 1
-        if least == 0 or width + gaps <= console.width:
+        if least == 0 or width + gaps * (1 if least <= CLOSE else 2) <= console.width:
             break
     hidden = [column.title.partition("\n")[0] for number, column in enumerate(columns) if number not in shown]
     legend.hidden.update(dict.fromkeys(filter(None, hidden)))
