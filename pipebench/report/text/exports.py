@@ -7,6 +7,7 @@ from pathlib import Path
 from pipebench.bench.exports.export import Export, Refusal
 from pipebench.bench.exports.tolerance import Turn
 from pipebench.defaults import BEST
+from pipebench.documents.units import quantity
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.framework import StepCosts
 from pipebench.formats.frameworks import megatron
@@ -19,7 +20,7 @@ def export_lines(made: Export) -> Iterator[str]:
     """One statement a line."""
     arrangement, prediction = made.made, made.prediction
     problem = arrangement.problem
-    where = f"{problem.profile.name} on {problem.cluster.accelerators} x {problem.cluster.name}"
+    where = f"{problem.profile.name} on {quantity(problem.cluster.accelerators, 'GPU')} of {problem.cluster.name}"
     yield f"{where}; checked against {made.target.revision}"
     yield (
         f"TP {arrangement.tensor_parallel}, PP {arrangement.pipeline}, virtual stages {arrangement.virtual}, DP "

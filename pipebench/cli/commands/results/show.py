@@ -157,6 +157,7 @@ def _plan(kind: str, value: Any) -> int:
     from pipebench.check import check_plan, require_ordered
     from pipebench.check.refusal import why
     from pipebench.cli.commands.planning.validate import verdict_of
+    from pipebench.documents.units import quantity
     from pipebench.domain.schedule import PeriodicSchedule
     from pipebench.report.pattern import LEGEND, pattern_lines, pattern_of
     from pipebench.report.text.plans import print_bare_stages, print_plan
@@ -168,8 +169,9 @@ def _plan(kind: str, value: Any) -> int:
     problem = value.problem
     print_line(
         out,
-        f"plan by {value.planner or 'unknown'} for {problem.profile.name}, {problem.cluster.accelerators} x "
-        f"{problem.cluster.name}, mini-batch {problem.mini_batch}, {problem.regime.mode}: {verdict.status}",
+        f"plan by {value.planner or 'unknown'} for {problem.profile.name}, "
+        f"{quantity(problem.cluster.accelerators, 'GPU')} of {problem.cluster.name}, mini-batch "
+        f"{problem.mini_batch}, {problem.regime.mode}: {verdict.status}",
     )
     wrong = why(verdict)
     if wrong:
