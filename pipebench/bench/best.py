@@ -14,6 +14,7 @@ from pipebench.bench.searches.request import Start
 from pipebench.bench.trials.trial import Outcome, Trial, run_trial
 from pipebench.bounds import time_bound
 from pipebench.defaults import FIRST_PLANNERS, NEXT_PLANNERS, SEARCH_PLANNER
+from pipebench.documents.units import readable_share
 from pipebench.domain.errors import ExitCode, PipebenchError
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem, RegimeMode
@@ -230,14 +231,15 @@ class _Contest:
         found_s = None if outcome is None else outcome.row.simulated_s
         if not reason and found_s is not None and found_s < self._incumbent_s:
             self._incumbent_s = found_s
-            self._solved(f"{label}: {known_so_far(self._mini_batch, found_s, self._bound_s)}")
+            if trial.heard is None:  # else the search has said so itself
+                self._solved(f"{label}: {known_so_far(self._mini_batch, found_s, self._bound_s)}")
 
     def _ended(self, seconds: float) -> str:
         """Why no planner starts any more; '' while one may."""
         if self._interrupted:
             return INTERRUPTED
         if self._incumbent_s <= self._bound_s * (1.0 + self._gap):
-            return f"the gap of {self._gap:.2%} was reached before"
+            return f"the gap of {readable_share(self._gap)} was reached before"
         return f"no time left of {self._timeout_s:g} s" if seconds < LEAST_S else ""
 
     def result(self) -> Best:
@@ -287,7 +289,7 @@ def _searcher(host: Host, gap: float, problem: Problem) -> Ready:
 
 def known_so_far(mini_batch: int, best_s: float, bound_s: float) -> str:
     """The best plan, the bound and the gap, as solvers show them."""
-    share = f"{best_s / bound_s - 1:.2%}" if bound_s else "unknown"
+    share = readable_share(best_s / bound_s - 1) if bound_s else "unknown"
     samples = f"{mini_batch / best_s:.5g} samples/s " if best_s else ""
     return f"best {samples}({best_s:.4g} s), bound {bound_s:.4g} s, gap {share}"
 
@@ -357,7 +359,9 @@ def _why(entries: list[Candidate], ranked: list[Candidate], target: Target | Non
     if others and others[0].row is not None:
         other = others[0].row.simulated_s or 0.0
         same = max(mine, other) <= NEAR * min(mine, other)
-        how = "the same time, more stages or a later name" if same else f"{other / mine - 1:.2%} slower"
+        how = (
+            "the same time, more stages or a later name" if same else f"{readable_share(other / mine - 1)} slower"
+        )
         lines.append(f"runner-up: {others[0].planner}, {other:.4g} s: {how}")
     else:
         lines.append("runner-up: none")

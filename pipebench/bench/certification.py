@@ -114,7 +114,7 @@ def _of_row(results: Results, row: Row) -> Subject:
         row.key,
         row.planned_by,
         row.scheduler,
-        row.workload or row.model,
+        row.subject,
         row.cluster,
         row.regime,
         row,

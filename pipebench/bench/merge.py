@@ -3,7 +3,6 @@
 import hashlib
 import os
 import re
-import shlex
 import shutil
 import stat
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,6 +29,7 @@ from pipebench.bench.store.journal import (
     is_kind,
 )
 from pipebench.bench.store.lines import PlacedLine, checked_line, sync_folder
+from pipebench.bench.store.mistaken import no_folder
 from pipebench.bench.store.objects import PLAN, PROBLEM, SCHEDULE, ObjectFolder, Objects, object_name
 from pipebench.bench.store.stored_rows import StoredRow, now
 from pipebench.bench.store.sweep_parts import (
@@ -116,10 +116,7 @@ def stores_at(paths: Sequence[str | Path]) -> list[Path]:
         if not str(given):
             raise PipebenchError("a store has an empty name", "name its folder, or '.'")
         if os.path.isfile(path):
-            unpack = shlex.join(["python", "-m", "zipfile", "-e", str(path), path.stem])
-            raise PipebenchError(
-                f"{str(path)!r} is a file, and no store", f"unpack a packed store first: {unpack}"
-            )
+            raise no_folder(path, "store")
         inside = [] if os.path.exists(path / MANIFEST) else _inside(path)
         found += [each for each in inside if os.path.isfile(each / MANIFEST)] or [path]
     real = [os.path.realpath(each) for each in found]

@@ -1,6 +1,7 @@
 """Progress on stderr: what is to run, how far it is, and how long kernels took to compile."""
 
 import contextlib
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -8,12 +9,15 @@ from typing import TYPE_CHECKING, Any
 from pipebench.bench.searches.timing import CompilationWatch
 from pipebench.bench.sweeps.sweep import PATIENCE_S
 from pipebench.cli.terminal import console, say
+from pipebench.report.problem_names import short_subject
 
 if TYPE_CHECKING:
     from pipebench.bench.sweeps.run_plan import RunPlan
     from pipebench.bench.trials.trial import Outcome, Trial
 
 WORTH_SAYING_S = 0.5
+LATE_S = 3.0
+"""Off a terminal, work that takes longer is said in a line: nobody should wait and not know for what."""
 
 
 def about_compiling(planners: list[str]) -> str:
@@ -21,9 +25,37 @@ def about_compiling(planners: list[str]) -> str:
     return f"compiling the kernels of {', '.join(planners)}: some 5 s a planner, once on this machine"
 
 
+class LateLine:
+    """Off a terminal, a line on stderr for work that takes longer than LATE_S; none for other work.
+
+    words: what goes on at present.
+    """
+
+    def __init__(self) -> None:
+        self.words = ""
+        self._off = not console(stderr=True).is_terminal
+        self._timer: threading.Timer | None = None
+
+    def begin(self, words: str) -> None:
+        """Work begins, and what was going on before is over."""
+        self.end()
+        self.words = words
+        if self._off:
+            self._timer = threading.Timer(LATE_S, lambda: say(self.words, err=True))
+            self._timer.daemon = True
+            self._timer.start()
+
+    def end(self) -> None:
+        """It is done."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
 class Progress:
-    """A bar with an estimate while trials run (terminals only); one line about a store before, about
-    compilation after.
+    """A bar with an estimate while trials run; off terminals a line for each that takes long.
+
+    One line about a store before, about compilation after.
     """
 
     def __init__(self, plan: "RunPlan") -> None:
@@ -31,6 +63,7 @@ class Progress:
         self._compile_s = 0.0
         self._compiling_since_s: float | None = None
         self._waited = False
+        self._late = LateLine()
 
     def __enter__(self) -> "Progress":
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
@@ -61,8 +94,10 @@ class Progress:
         if self._compiling_since_s is not None:
             self._compile_s += time.monotonic() - self._compiling_since_s
             self._compiling_since_s = None
-        what = f"{trial.planner.label} on {trial.workload.name or trial.workload.model} ({trial.regime})"
+        workload = trial.workload
+        what = f"{trial.planner.label} on {short_subject(workload.name) or workload.profile.name} ({trial.regime})"
         self._bar.update(self._task, description=what)
+        self._late.begin(f"running {what} …")
 
     def waiting(self) -> None:
         """Say once that each following trial may have to wait for other work."""
@@ -76,10 +111,12 @@ class Progress:
 
     def advance(self, outcome: "Outcome") -> None:
         """Count one more finished trial."""
+        self._late.end()
         self._compile_s += outcome.compile_s
         self._bar.update(self._task, advance=1, description=f"{outcome.row.planner}: {outcome.row.status}")
 
     def __exit__(self, *error: object) -> None:
+        self._late.end()
         self._watch.__exit__(*error)
         self._bar.__exit__(None, None, None)
         spent_s = self._watch.seconds + self._compile_s
@@ -89,9 +126,24 @@ class Progress:
 
 @contextlib.contextmanager
 def long_work(words: str) -> Iterator[Callable[[str], None]]:
-    """On a terminal, say at once what goes on; gone when it is done. What it gives changes the words."""
-    with console(stderr=True).status(words) as status:
-        yield status.update
+    """On a terminal, say at once what goes on, gone when it is done; elsewhere in a line where it takes long.
+
+    What it gives changes the words.
+    """
+    from rich.markup import escape
+
+    late = LateLine()
+
+    def update(words: str) -> None:
+        status.update(escape(words))
+        late.words = words
+
+    with console(stderr=True).status(escape(words)) as status:
+        late.begin(words)
+        try:
+            yield update
+        finally:
+            late.end()
 
 
 LOG_S = 5.0

@@ -28,6 +28,11 @@ def readable_seconds(value: float) -> str:
     return f"{three_digits(value / 1e-9)} ns"
 
 
+def readable_share(share: float) -> str:
+    """A share in percent, with three digits, so that small ones are told apart: 30.3 %, 8.50 %, 0.0120 %."""
+    return f"{three_digits(100 * share)} %"
+
+
 def exact_ns(instant: SupportsInt) -> str:
     """Nanoseconds with the unit that fits, the exact number behind it: 12.3 ms (12345678 ns), 789 ns."""
     exact = int(instant)

@@ -146,6 +146,17 @@ class Row(Value, frozen=True, kw_only=True):
         return f"{self.devices} x {self.hardware or self.cluster}"
 
     @property
+    def subject(self) -> str:
+        """What is planned: as a grid calls it; else the profile, or the model where that says more
+        (mmt[branches=8], not mmt).
+        """
+        if "=" in self.workload:
+            return self.workload
+        if self.model == self.profile:
+            return self.profile
+        return self.model if self.model.startswith(self.profile) else f"{self.profile} of {self.model}"
+
+    @property
     def planned_by(self) -> str:
         """The planner as tables name it."""
         name = planner_name(self.planner, self.adapted, self.coarsen)

@@ -19,6 +19,7 @@ from pipebench.report.html.template import fragment
 from pipebench.report.pattern import pattern_of, pattern_svg
 from pipebench.report.pictures import plan_gantt, title_of
 from pipebench.report.problem_blocks import problem_blocks
+from pipebench.report.problem_names import ProblemNames
 from pipebench.report.text.comparisons.blocks import Legend
 from pipebench.report.text.comparisons.notes import Notes
 
@@ -37,8 +38,8 @@ class Comparison(list[Row]):
         """
         redaction = Redaction(self)
         rows = list(self) if with_output else [redaction.row(row) for row in self]
-        blocks, notes = problem_blocks(rows), Notes(rows)
-        sections = [table_section(block, notes).markup() for block in blocks]
+        blocks, notes, names = problem_blocks(rows), Notes(rows), ProblemNames(rows)
+        sections = [table_section(block, notes, names).markup() for block in blocks]
         return fragment("notebook.html", sections=sections, legend=[*notes.lines(), *Legend().lines(blocks)])
 
     def to_frame(self) -> Any:

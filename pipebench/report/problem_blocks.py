@@ -14,10 +14,14 @@ REGIMES: tuple[RegimeMode, ...] = ("sync", "async")
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """One entrant on one problem: its row in each regime in which it ran."""
+    """One entrant on one problem: its row in each regime in which it ran.
+
+    repeats: whether the rows are those of others, which stand above.
+    """
 
     name: str
     rows: Mapping[RegimeMode, Row]
+    repeats: bool = False
 
     @property
     def any_row(self) -> Row:

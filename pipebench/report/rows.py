@@ -11,8 +11,8 @@ import msgspec
 
 from pipebench.documents.printable import printable, spreadsheet_text
 from pipebench.domain.row import Row
-from pipebench.report.text.comparisons.blocks import search_time
-from pipebench.report.text.comparisons.comparison import subject
+from pipebench.report.problem_names import ProblemNames
+from pipebench.report.text.comparisons.blocks import OF_THE_OTHER_REGIME, YARDSTICK, search_time
 from pipebench.report.units import gigabytes, percent, rate, seconds
 
 COLUMNS = (
@@ -44,14 +44,14 @@ class RowCell:
     style: str = ""
 
 
-def cells(row: Row) -> list[RowCell]:
-    """One for each of COLUMNS."""
+def cells(row: Row, names: ProblemNames) -> list[RowCell]:
+    """One for each of COLUMNS. names: of the problems that stand together."""
     claimed = row.mini_batch / row.claimed_s if row.claimed_s else None
     return [
         RowCell(row.planned_by),
         RowCell(row.scheduler),
         RowCell(row.regime),
-        RowCell(problem_of(row)),
+        RowCell(names.problem(row)),
         RowCell(str(row.devices), row.devices, right=True),
         _figure(rate(claimed), claimed),
         _figure(rate(row.throughput), row.throughput),
@@ -64,9 +64,11 @@ def cells(row: Row) -> list[RowCell]:
     ]
 
 
-def problem_of(row: Row) -> str:
-    """What is planned, on what."""
-    return f"{subject(row)} on {row.place}, mini-batch {row.mini_batch}"
+def legend(rows: Iterable[Row]) -> list[str]:
+    """What the marks of planners' names mean, of those that these rows have."""
+    marked = [(row.adapted, row.yardstick) for row in rows]
+    said = [f"(adapted): {OF_THE_OTHER_REGIME}"] if any(adapted for adapted, _ in marked) else []
+    return said + ([YARDSTICK] if any(yardstick for _, yardstick in marked) else [])
 
 
 def ladder(row: Row) -> list[tuple[str, str, str]]:
@@ -100,11 +102,13 @@ def rows_csv(rows: Iterable[Row]) -> str:
 
 
 def rows_markdown(rows: Sequence[Row]) -> str:
-    """One table, the columns of the HTML page."""
+    """One table, the columns of the HTML page; below it what marks mean."""
     head = "| " + " | ".join(name for name, _ in COLUMNS) + " |"
     rule = "| " + " | ".join("---:" if right else "---" for _, right in COLUMNS) + " |"
-    lines = ["| " + " | ".join(_cell(cell.text) for cell in cells(row)) + " |" for row in rows]
-    return "\n".join([head, rule, *lines]) + "\n"
+    names = ProblemNames(rows)
+    lines = ["| " + " | ".join(_cell(cell.text) for cell in cells(row, names)) + " |" for row in rows]
+    below = [line for words in legend(rows) for line in ("", words)]
+    return "\n".join([head, rule, *lines, *below]) + "\n"
 
 
 def _flat(value: Any) -> Any:

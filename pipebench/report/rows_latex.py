@@ -5,7 +5,8 @@ from collections.abc import Iterable, Sequence
 
 from pipebench.documents.printable import printable
 from pipebench.domain.row import Row
-from pipebench.report.rows import COLUMNS, RowCell, cells, problem_of
+from pipebench.report.problem_names import ProblemNames
+from pipebench.report.rows import COLUMNS, RowCell, cells, legend
 
 NEEDS = "% needs \\usepackage{booktabs}"
 UNITS = {
@@ -37,21 +38,28 @@ ESCAPED = {letter: f"\\{letter}" for letter in "#$%&_{}"} | {
 
 
 def rows_latex(rows: Sequence[Row]) -> str:
-    """One tabular, to be read with \\input; the columns of the HTML page but those of the problem."""
+    """One tabular, to be read with \\input; the columns of the HTML page but those of the problem.
+
+    What a problem's short name leaves out is a comment; what marks mean stands at the foot.
+    """
+    known = ProblemNames(rows)
     problems: dict[str, list[list[RowCell]]] = {}
     for row in rows:
-        problems.setdefault(problem_of(row), []).append(_shown(cells(row)))
+        problems.setdefault(known.problem(row), []).append(_shown(cells(row, known)))
+    wholes = {known.problem(row): known.whole(row) for row in rows}
     names = [name for name, _ in COLUMNS if name not in OF_THE_PROBLEM]
     columns = zip(*(line for lines in problems.values() for line in lines), strict=True)
     decimals = {name: _decimals(name, column) for name, column in zip(names, columns, strict=False)}
     body: list[str] = []
     for problem, lines in problems.items():
-        body += [r"\midrule", rf"\multicolumn{{{len(names)}}}{{l}}{{{escaped(problem)}}} \\"]
+        body += [r"\midrule", _across(len(names), escaped(problem))]
+        body += [f"% {printable(wholes[problem])}"] if wholes[problem] else []
         for line in lines:
             texts = (_text(name, cell, decimals[name]) for name, cell in zip(names, line, strict=True))
             body.append(f"{' & '.join(texts)} \\\\")
     alignment = "".join("r" if name in UNITS else "l" for name in names)
     head = f"{' & '.join(map(_heading, names))} \\\\"
+    foot = [_across(len(names), rf"\footnotesize {escaped(words)}") for words in legend(rows)]
     whole = [
         NEEDS,
         rf"\begin{{tabular}}{{{alignment}}}",
@@ -59,6 +67,7 @@ def rows_latex(rows: Sequence[Row]) -> str:
         head,
         *body,
         r"\bottomrule",
+        *foot,
         r"\end{tabular}",
     ]
     return "\n".join(whole) + "\n"
@@ -67,6 +76,10 @@ def rows_latex(rows: Sequence[Row]) -> str:
 def escaped(text: str) -> str:
     """A text as LaTeX prints it, no command of its own."""
     return "".join(ESCAPED.get(letter, letter) for letter in printable(text).replace("\n", " "))
+
+
+def _across(columns: int, text: str) -> str:
+    return rf"\multicolumn{{{columns}}}{{l}}{{{text}}} \\"
 
 
 def _shown(line: list[RowCell]) -> list[RowCell]:
@@ -93,6 +106,6 @@ def _decimals(name: str, column: Iterable[RowCell]) -> int:
 
 def _text(name: str, cell: RowCell, decimals: int) -> str:
     if name not in UNITS:
-        return NOTHING if cell.text == "-" else escaped(cell.text)
+        return NOTHING if cell.text in ("", "-") else escaped(cell.text)
     figure = _figure(name, cell)
     return NOTHING if figure is None else f"{figure:.{decimals}f}"

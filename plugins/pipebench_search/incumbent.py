@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pipebench.algorithms.planning import idle_devices
 from pipebench.costs.quantise import NS_PER_S
-from pipebench.documents.units import quantity
+from pipebench.documents.units import quantity, readable_share
 from pipebench.domain.plan import Plan
 from pipebench.domain.result import PlanResult
 from pipebench.hooks.context import Context
@@ -101,7 +101,9 @@ class Incumbent:
         """Whether the gap, the number of plans or the time ends the search."""
         if self.best is not None and self.best.scored.ns <= self._bound_ns * (1.0 + self._gap):
             at_bound = self.best.scored.ns <= self._bound_ns
-            self.ended = "the bound is reached" if at_bound else f"the gap of {self._gap:.2%} is reached"
+            self.ended = (
+                "the bound is reached" if at_bound else f"the gap of {readable_share(self._gap)} is reached"
+            )
         elif self._steps and self.spent >= self._steps:
             self.ended = f"{self._steps} plans were scored"
         elif self._given_up():
@@ -150,7 +152,7 @@ class Incumbent:
     def line(self, best_ns: int) -> str:
         """Incumbent, bound and gap in words."""
         samples = self._scorer.problem.mini_batch / (best_ns / 1e9) if best_ns else 0.0
-        gap = f"{best_ns / self._bound_ns - 1:.2%}" if self._bound_ns else "-"
+        gap = readable_share(best_ns / self._bound_ns - 1) if self._bound_ns else "-"
         known = f"best {samples:.5g} samples/s ({best_ns / 1e9:.4g} s), bound {self._bound_ns / 1e9:.4g} s"
         return f"{known}, gap {gap}, {quantity(self._scored, 'plan')}"
 
@@ -175,7 +177,11 @@ class Incumbent:
         if best.rank < first.rank:
             counted = Counter(self.best.moves)
             moves = ", ".join(f"{label} x {n}" if n > 1 else label for label, n in sorted(counted.items()))
-            gain = f"{1 - best.ns / first.ns:.2%} less time" if best.ns < first.ns else "inside the reserve"
+            gain = (
+                f"{readable_share(1 - best.ns / first.ns)} less time"
+                if best.ns < first.ns
+                else "inside the reserve"
+            )
             of = f"of {self.best.source}" if self.best.source else ""
             source = (self.first or self.best).source
             lines.append(f"search improved on {source} ({_timed(first)}): {gain}")

@@ -5,12 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from pipebench.formats.documents import read_document
+from pipebench.documents.document import Rows
+from pipebench.formats.documents import read_document, write_document
 from pipebench.simulation.step_parts import MILLION, Part, PartedStep
 from tests.bench.attachment.card_trace import ADAM, ALL_REDUCE, PRODUCT, card_trace, write_trace
 from tests.bench.attachment.logged_row import logged_run, store_of_logged_run
 from tests.bench.calibration.logs import TITAN, megatron, torchtitan
 from tests.cli.command_line import CommandLine
+from tests.report.rows import row
 
 
 @pytest.fixture(scope="module")
@@ -164,6 +166,15 @@ def test_what_is_no_store_and_what_took_no_time(pipebench: CommandLine, store: s
     done = pipebench("attach", str(tmp_path / "nowhere"), trace)
     assert done.code == 2
     assert f"there are no results at '{tmp_path / 'nowhere'}'" in done.err
+
+
+def test_of_several_rows_one_is_to_be_named(pipebench: CommandLine, tmp_path: Path) -> None:
+    file = tmp_path / "rows.json"
+    write_document(file, "rows", Rows(rows=(row("a", key="1" * 64), row("b", key="2" * 64))))
+    done = pipebench("attach", str(file), "train.log")
+    assert done.code == 2
+    assert "has 2 rows and one is asked for" in done.err
+    assert f"name one: {file}:11111111 (a, sync), {file}:22222222 (b, sync)" in done.err
 
 
 def test_a_trace_of_one_rank_settles_the_kernels(pipebench: CommandLine, store: str, tmp_path: Path) -> None:

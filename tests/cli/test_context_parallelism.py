@@ -46,7 +46,7 @@ def test_the_memory_of_a_long_sequence_by_hand(pipebench: CommandLine, tmp_path:
     assert (row["devices"], row["devices_used"], row["replicas"]) == (16, 16, [2])
     assert "8 ranks share out each sequence: a device of a plan is 8 GPUs" in done.err
     shown = pipebench("show", plan).out
-    assert "16 x dgx-h100" in shown
+    assert "16 GPUs of dgx-h100" in shown
 
 
 def test_it_fits_with_and_not_without(pipebench: CommandLine, tmp_path: Path) -> None:

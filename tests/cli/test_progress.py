@@ -1,9 +1,12 @@
 """What is said about compilation."""
 
+import time
+
 import pytest
 from numba.core import caching
 
 from pipebench.algorithms.jit import can_keep_kernels
+from pipebench.cli import progress
 from pipebench.cli.progress import about_compilation
 
 
@@ -17,3 +20,16 @@ def test_compilation_is_paid_once_only_where_kernels_can_be_kept(monkeypatch: py
     assert "as every run will" in line
     assert "NUMBA_CACHE_DIR" in line
     assert "once" not in line
+
+
+def test_off_a_terminal_what_takes_long_is_said_once_and_what_does_not_is_not(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(progress, "LATE_S", 0.05)
+    with progress.long_work("reading …") as working:
+        working("reading [still] …")
+        time.sleep(0.3)
+    with progress.long_work("nothing …"):
+        pass
+    time.sleep(0.2)
+    assert capsys.readouterr().err == "reading [still] …\n"

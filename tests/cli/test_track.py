@@ -134,6 +134,7 @@ def test_json_is_on_stdout(pipebench: CommandLine, history: Path) -> None:
 def test_no_history_is_nothing_measured(pipebench: CommandLine, tmp_path: Path) -> None:
     done = pipebench("track", "check", "--history", str(tmp_path / "none"))
     assert (done.code, "there is no history" in done.err) == (4, True)
+    assert done.out == ""
 
 
 @pytest.mark.parametrize(

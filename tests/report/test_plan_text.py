@@ -9,9 +9,11 @@ from rich.console import Console
 
 from pipebench.check import check_plan, check_schedule
 from pipebench.domain.problem import Problem
-from pipebench.report.text.plans import print_plan, split_rows
+from pipebench.report.text.plans import print_plan, print_score, split_rows
 from tests.builders import chain_problem, cluster, stages_plan
 from tests.check.orders import finite, gpipe
+from tests.report.printed import printed
+from tests.report.rows import row
 
 PLAN = stages_plan([[0, 1, 2], [3]])
 
@@ -72,3 +74,29 @@ def test_replicas_in_turn_are_named() -> None:
     out = io.StringIO()
     print_plan(Console(file=out, width=100), problem, plan, check_plan(problem, plan))
     assert out.getvalue().splitlines()[-1] == "replicas of stage 0 take whole micro-batches in turn"
+
+
+def test_words_about_a_plan_go_on_below_where_they_began() -> None:
+    text = printed(print_score, row("a", notices=("every step of the search in turn " * 4,)), width=50)
+    *_, first, second, third, fourth = text.splitlines()
+    assert first.startswith("notice     every step")
+    for line in (second, third, fourth):
+        assert re.match(r" {11}\S", line)
+    assert max(map(len, text.splitlines())) <= 50
+
+
+def test_on_a_narrow_console_no_operator_is_cut_and_a_line_says_which_stage_it_is() -> None:
+    prefix = "branches.0.layers.attention."
+    problem = named(prefix)
+    stages = tuple(
+        msgspec.structs.replace(each, operators=tuple(name.replace("op", prefix) for name in each.operators))
+        for each in PLAN.stages
+    )
+    plan = msgspec.structs.replace(PLAN, stages=stages)
+    out = io.StringIO()
+    verdict = check_schedule(problem, plan, finite(plan, [gpipe(1)] * 2))
+    print_plan(Console(file=out, width=40), problem, plan, verdict)
+    lines = [line.rstrip() for line in out.getvalue().splitlines()]
+    assert "stage 0" in lines
+    assert f"{prefix}0 … {prefix}2 (3)".replace(" ", "") in "".join("".join(lines).split())
+    assert max(map(len, lines)) <= 40

@@ -6,7 +6,7 @@ from io import StringIO
 
 from pipebench.domain.artefact import Curve, Figure, Panel
 from pipebench.domain.row import Row
-from pipebench.report.rows import rows_csv, rows_markdown
+from pipebench.report.rows import legend, rows_csv, rows_markdown
 from pipebench.report.rows_latex import rows_latex
 from pipebench.report.text.findings import series_csv
 from tests.report.rows import row
@@ -48,6 +48,30 @@ def test_latex_has_a_block_for_each_problem_and_figures_that_align() -> None:
     assert first[0].startswith(r"\multicolumn{11}{l}{")
     assert one[4:6] + one[7:8] + one[9:10] == ["8.25", "21.9", "1.35", "12.3"]
     assert other[4:6] + other[7:8] + other[9:10] == ["312.50", "--", "14.50", "1500.0"]
+
+
+def test_marks_of_names_are_explained_below_and_long_models_stand_in_a_comment() -> None:
+    model = f"llm[{','.join(f'option{n}={n}' for n in range(9))}]"
+    rows = [
+        row("a", adapted=True, model=model, profile="qwen"),
+        row("b", yardstick=True, model=model, profile="qwen"),
+    ]
+    text = rows_latex(rows)
+    head, foot = text.split("\\bottomrule\n")
+    assert foot.count(r"\multicolumn{11}{l}{\footnotesize ") == 2
+    assert r"\textdagger{}" in foot
+    assert "(adapted): planned for the other regime" in foot
+    (heading,) = (line for line in head.splitlines() if line.startswith(r"\multicolumn"))
+    assert heading == r"\multicolumn{11}{l}{qwen on 8 x summit, mini-batch 128} \\"
+    assert f"% qwen is {model.replace(',', ', ')}" in head.splitlines()
+    assert (
+        rows_markdown(rows).splitlines()[4:] == ["", *(line for line in legend(rows) for line in (line, ""))][:4]
+    )
+    assert "footnotesize" not in rows_latex([row("a")])
+
+
+def test_a_row_without_a_scheduler_has_a_dash_for_it() -> None:
+    assert latex_cells(rows_latex([row("a", scheduler="", status="infeasible")]))[1][1] == "--"
 
 
 def test_latex_runs_nothing_of_others() -> None:

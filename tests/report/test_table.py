@@ -9,8 +9,9 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from pipebench.domain.row import Row
-from pipebench.report.problem_blocks import cut_words, problem_blocks
-from pipebench.report.text.comparisons.comparison import heading, print_rows
+from pipebench.report.problem_blocks import ProblemBlock, cut_words, problem_blocks
+from pipebench.report.problem_names import ProblemNames
+from pipebench.report.text.comparisons.comparison import failures, heading, print_rows
 from tests.report.rows import row
 
 LONG = "tensors that skip stages are passed on from stage to stage"
@@ -43,6 +44,11 @@ def sync_and_async(name: str, sync: float, other: float, **fields: Any) -> list[
     ]
 
 
+def heading_of(block: ProblemBlock) -> str:
+    """The heading of a block that stands alone."""
+    return heading(block, ProblemNames(block.rows))
+
+
 @pytest.mark.parametrize(
     ("model", "profile", "shown"),
     [
@@ -53,26 +59,28 @@ def sync_and_async(name: str, sync: float, other: float, **fields: Any) -> list[
 )
 def test_the_heading_names_the_model_where_the_profile_does_not(model: str, profile: str, shown: str) -> None:
     (block,) = problem_blocks([row("a", model=model, profile=profile)])
-    assert heading(block) == f"{shown} 8 x summit, mini-batch 128: no plan beats 256 samples/s (work)"
+    assert heading_of(block) == f"{shown} 8 x summit, mini-batch 128: no plan beats 256 samples/s (work)"
 
 
 def test_the_heading_says_what_memory_is_lacking_where_no_plan_fits() -> None:
     lacking = {"status": "infeasible", "device_memory_bytes": 100_000_000, "bound_memory_bytes": 481_292_048}
     (block,) = problem_blocks([row("madpipe", **lacking), row("uniform", **lacking)])
-    assert heading(block).endswith("mini-batch 128: every plan needs 0.481 GB on some device")
+    assert heading_of(block).endswith("mini-batch 128: every plan needs 0.481 GB on some device")
     (block,) = problem_blocks([row("madpipe", **lacking), row("uniform")])
-    assert heading(block).endswith("no plan beats 256 samples/s (work)")
+    assert heading_of(block).endswith("no plan beats 256 samples/s (work)")
 
 
 def test_sync_stands_first_whatever_row_is_first() -> None:
     (block,) = problem_blocks([row("madpipe", regime="async"), row("graphpipe", bound_s=1.0)])
-    assert heading(block).endswith("no plan beats 128 samples/s (work) in sync, 256 samples/s (work) in async")
+    assert heading_of(block).endswith("no plan beats 128 samples/s (work) in sync, 256 samples/s (work) in async")
 
 
 def test_the_heading_has_a_bound_for_each_regime_where_they_differ() -> None:
     rows = [row("a", bound_s=1.0, bound_kind="path"), row("a", regime="async", problem_id="q", bound_s=0.5)]
     (block,) = problem_blocks(rows)
-    assert heading(block).endswith(": no plan beats 128 samples/s (path) in sync, 256 samples/s (work) in async")
+    assert heading_of(block).endswith(
+        ": no plan beats 128 samples/s (path) in sync, 256 samples/s (work) in async"
+    )
 
 
 def test_a_problem_is_one_block_and_a_planner_one_line_with_both_regimes() -> None:
@@ -253,3 +261,29 @@ def test_what_is_left_with_the_measured_times_stands_under_a_block() -> None:
     assert f"{start}-5.0 % to 10.0 %{end}" in lines_of(*rows)
     assert f"{start}-5.0 %{end}" in lines_of(rows[0], rows[2])
     assert not any(line.startswith(start) for line in lines_of(rows[2]))
+
+
+def test_the_best_of_two_planners_has_no_cut_of_its_own_and_that_of_one_has() -> None:
+    rows = [
+        row("a", stages=8, simulated_s=1.0),
+        row("a", regime="async", problem_id="q", stages=9, simulated_s=3.0),
+        row("b", stages=2, simulated_s=2.0),
+        row("b", regime="async", problem_id="q", stages=4, simulated_s=2.0),
+    ]
+    (best,) = (line for line in lines_at(140, *rows) if line.startswith("best: a | b"))
+    assert "stages" not in best
+    assert "8 | 9 stages" in "\n".join(lines_at(140, *rows))
+    (best,) = (line for line in lines_at(140, *rows[::2]) if line.startswith("best: a"))
+    assert "8 stages" in best
+
+
+def test_the_name_of_a_planner_stands_once_before_its_reason() -> None:
+    lacking = {"status": "infeasible", "reason": "uniform needs 2000000000 bytes on one device"}
+    assert failures([row("uniform", **lacking)]) == ["  uniform: needs 2.00 GB on one device"]
+
+
+def test_columns_are_left_out_before_figures_run_together() -> None:
+    rows = sync_and_async("a", 1.0, 2.0, stages=2, memory_bytes=10**9, device_memory_bytes=16 * 10**9, bubble=0.1)
+    for width in range(70, 130):
+        (header,) = (line for line in lines_at(width, *rows) if line.startswith("planner"))
+        assert re.search(r"\S (samples|GB|bubble)", header) is None, header

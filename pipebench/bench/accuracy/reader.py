@@ -2,6 +2,7 @@
 
 import csv
 import io
+import os
 import re
 from collections.abc import Iterator
 from importlib.resources import files
@@ -39,6 +40,8 @@ def read_runs(name: str) -> tuple[Run, ...]:
     if name == PUBLISHED:
         data = files("pipebench.bench.accuracy").joinpath("published.csv").read_bytes()
     else:
+        if not os.path.lexists(name):
+            raise PipebenchError(f"there is no file {name!r}", f"the runs that ship are called {PUBLISHED}")
         data = read_file(name)
     return parse_runs(data, name)
 
@@ -51,6 +54,11 @@ def parse_runs(data: bytes, source: str) -> tuple[Run, ...]:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise PipebenchError(f"{source}: not UTF-8 text: {error.reason} at byte {error.start}") from None
+    if text.lstrip().startswith(("{", "[")):
+        raise PipebenchError(
+            f"{source}: this is JSON, and a table of runs is CSV",
+            f"its first line names the columns: {','.join(COLUMNS)}",
+        )
     rows = _rows(text, source)
     header = next(rows, None)
     if header is None:

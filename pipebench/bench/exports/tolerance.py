@@ -107,7 +107,8 @@ LONGEST_S = 8.0
 class Turn:
     """item: `embedding` or `head`. factor: of its times from which on another plan is faster (1: it already is),
     None: none up to the end of that direction (`limit`). rival: that plan. rival_s: what it takes where it is
-    faster already.
+    faster already. finished: whether there was time for the whole direction; else `limit` is how far it came.
+    upwards: whether times were made longer.
     """
 
     item: str
@@ -116,6 +117,7 @@ class Turn:
     rival: Plan | None
     finished: bool = True
     rival_s: float | None = None
+    upwards: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,16 +181,16 @@ def _turn(
     if already is not None:
         taken_s = simulate(problem, already.plan, already.schedule).total_ns / NS_PER_S
         return Turn(item, grid[-1], 1.0, already.plan, rival_s=taken_s)
-    before = 1.0
+    before, upwards = 1.0, grid[0] > 1
     for factor in grid:
         if time.monotonic() > until:
-            return Turn(item, before, None, None, finished=False)
+            return Turn(item, before, None, None, finished=False, upwards=upwards)
         winner = better(factor)
         if winner is not None:
             edge, winner = _bisect(better, before, factor, winner, until)
-            return Turn(item, grid[-1], edge, winner.plan)
+            return Turn(item, grid[-1], edge, winner.plan, upwards=upwards)
         before = factor
-    return Turn(item, grid[-1], None, None)
+    return Turn(item, grid[-1], None, None, upwards=upwards)
 
 
 def _bisect(

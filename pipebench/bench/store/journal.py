@@ -15,6 +15,7 @@ import msgspec
 from pipebench import __version__
 from pipebench.bench.store.access import hold_lock, open_own, storing
 from pipebench.bench.store.lines import Lines, PlacedLine, sync_folder
+from pipebench.bench.store.mistaken import no_folder
 from pipebench.bench.store.objects import ObjectFolder, Objects
 from pipebench.bench.store.stored_rows import now
 from pipebench.documents.decoding import MALFORMED, collector_paused
@@ -226,6 +227,8 @@ class Journal(Objects, Generic[R]):
             check_manifest(read_file(self.path / MANIFEST), str(self.path), self.kind)
         elif not self.path.exists():
             raise PipebenchError(f"there is no {self.kind.name} {str(self.path)!r}")
+        elif self.path.is_file():
+            raise no_folder(self.path, self.kind.name)
         elif not may_be_new:
             raise PipebenchError(f"{str(self.path)!r} is not a {self.kind.name}: it has no {MANIFEST}")
         elif self.kind.alone:

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from pipebench.bench.store.folder import ROWS, Store
 from pipebench.bench.store.journal import MANIFEST
+from pipebench.bench.store.mistaken import is_zip
 from pipebench.bench.store.objects import Objects
 from pipebench.bench.store.pack import Archive
 from pipebench.bench.store.stored_rows import StoredRow
@@ -18,7 +19,6 @@ from pipebench.domain.problem import Problem
 from pipebench.domain.row import Row
 from pipebench.domain.schedule import Schedule
 from pipebench.formats.documents import read_document
-from pipebench.system.files import open_regular
 
 HINT = "give a store (a folder of `compare --out`), a packed store (.zip), or the rows of `compare --json`"
 
@@ -70,7 +70,7 @@ def open_results(path: str | Path) -> Results:
         raise PipebenchError(f"there are no results at {str(path)!r}", HINT)
     if place.name in (MANIFEST, ROWS):
         raise PipebenchError(f"{str(path)!r} is a part of a store", f"give its folder, {str(place.parent)!r}")
-    if _is_zip(place):
+    if is_zip(place):
         archive, notices = Archive(place), []
         if archive.others:
             notices = [f"{path}: {len(archive.others)} files that are not of a store are left alone"]
@@ -107,11 +107,3 @@ class _Nothing:
     def read(self, name: str) -> None:
         """No object of any name."""
         del name
-
-
-def _is_zip(file: Path) -> bool:
-    try:
-        with open_regular(file) as opened:
-            return opened.read(2) == b"PK"
-    except OSError as error:
-        raise PipebenchError(f"cannot read {str(file)!r}: {(error.strerror or str(error)).lower()}") from None

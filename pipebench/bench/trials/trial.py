@@ -1,6 +1,7 @@
 """One trial: a search in a child process, then check and score in this one. It always ends in a row."""
 
 import math
+import re
 import statistics
 import sys
 import time
@@ -30,7 +31,7 @@ from pipebench.bench.score import (
 from pipebench.bench.searches.isolated import Heard, SearchLimits, TimedSearch, smallest_fitting, timed_search
 from pipebench.bench.searches.request import Fitting, Sample, Searcher, SearchReport, SearchRequest, Start
 from pipebench.bench.searches.search import NOTHING
-from pipebench.bench.searches.smallest_memory import with_memory
+from pipebench.bench.searches.smallest_memory import rounded_up, with_memory
 from pipebench.bench.services import HostServices
 from pipebench.bench.trials.expansion import fitting_in_operators, in_operators
 from pipebench.defaults import SIMULATOR
@@ -107,6 +108,7 @@ def _ratios(samples: tuple[Sample, ...]) -> dict[str, float]:
     }
 
 
+_BYTES = re.compile(r"(\d{1,18}) bytes")
 GAVE_UP = 0.5
 """Of the time limit: a planner that says before that its time is out looks at another clock."""
 
@@ -117,6 +119,7 @@ def failure_reason(
     """One line: why there is no plan, and, where memory is too small, what memory would do.
 
     Memory is too small where the planner has a plan with more (least_bytes), or where no plan fits (proven_bytes).
+    A planner that says itself how many bytes it needs is not told so again in other digits.
     """
     report = done.report
     if report.status == "timeout":
@@ -129,7 +132,10 @@ def failure_reason(
     if not least_bytes and (proven_bytes or 0) <= memory_bytes:
         return report.reason
     has = f"{report.reason}; devices have {readable_bytes(memory_bytes)}"
-    finds = f", this planner has a plan with {readable_bytes(least_bytes)}" if least_bytes else ""
+    named = {rounded_up(int(amount)) for amount in _BYTES.findall(report.reason)}
+    finds = ""
+    if least_bytes and least_bytes not in named:
+        finds = f", on devices of {readable_bytes(least_bytes)} it has a plan"
     proven = f", any plan needs {readable_bytes(proven_bytes)}" if proven_bytes else ""
     return f"{has}{finds}{proven}"
 

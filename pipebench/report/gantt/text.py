@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Iterator
 
-from pipebench.documents.units import readable_bytes
 from pipebench.domain.trace import MemoryTimeline
 from pipebench.report.gantt.gantt import MEANING, Bar, Gantt
+from pipebench.report.text.plans import peak_words
 
 FILL = {"F": "=", "B": "-", "I": "-", "W": "~", "R": "#", "f": ">", "b": "<"}
 IDLE = "."
@@ -40,8 +40,8 @@ def legend(gantt: Gantt) -> str:
 
 
 def peaks(gantt: Gantt) -> str:
-    """The largest figure of each device: gpu0 11.0 GB."""
-    return ", ".join(f"gpu{each.device} {readable_bytes(each.peak_bytes)}" for each in gantt.memory)
+    """The largest figure of each device."""
+    return peak_words({each.device: each.peak_bytes for each in gantt.memory})
 
 
 def _cells(bars: Iterable[Bar], width: int, scale: float) -> str:

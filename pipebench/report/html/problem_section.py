@@ -17,6 +17,7 @@ from pipebench.report.chart.pareto import QualityPoint, pareto_svg
 from pipebench.report.html.problem_timelines import Timelines
 from pipebench.report.html.template import fragment, picture
 from pipebench.report.problem_blocks import Contender, ProblemBlock, names_of, same_plans, share_of_bound
+from pipebench.report.problem_names import ProblemNames
 from pipebench.report.text.comparisons.blocks import Column, best_contender, columns_of
 from pipebench.report.text.comparisons.comparison import heading, remarks
 from pipebench.report.text.comparisons.notes import Notes
@@ -53,15 +54,17 @@ class ProblemSection:
         return Markup(fragment("problem.html", section=self))
 
 
-def table_section(block: ProblemBlock, notes: Notes, why: Sequence[str] = ()) -> ProblemSection:
-    """A section without pictures. why: lines that say why rows differ."""
+def table_section(
+    block: ProblemBlock, notes: Notes, names: ProblemNames, why: Sequence[str] = ()
+) -> ProblemSection:
+    """A section without pictures. names: of the problems of the page. why: lines that say why rows differ."""
     columns = [column for column in columns_of(block, notes) if column.title]
     contenders = (*block.contenders, *best_contender(block))
     return ProblemSection(
-        heading=heading(block),
+        heading=heading(block, names),
         columns=[(" ".join(column.title.split()), column.right) for column in columns],
         lines=[[_cell(column, contender) for column in columns] for contender in contenders],
-        remarks=[line.strip() for line in remarks(block, why)],
+        remarks=[line.strip() for line in remarks(block, why, names)],
     )
 
 
@@ -78,12 +81,14 @@ class ProblemSections:
         services: HostServices,
         explainer: Explainer,
         notes: Notes,
+        names: ProblemNames,
         explained: int = MOST_EXPLAINED,
     ) -> None:
         self._explained = explained
         self._plan_of = plan_of
         self._explainer = explainer
         self._notes = notes
+        self._names = names
         self._timelines = Timelines(services)
         self._made = 0
         self._numbers: dict[str, int] = {}
@@ -95,9 +100,9 @@ class ProblemSections:
         explained = self._made < self._explained
         self._made += 1
         if not explained:
-            return table_section(block, self._notes)
+            return table_section(block, self._notes, self._names)
         why = why_lines(block, self._explainer, self._ordered_plan_of)
-        table = table_section(block, self._notes, why)
+        table = table_section(block, self._notes, self._names, why)
         for contender in block.contenders:
             self._numbers.setdefault(contender.name, len(self._numbers))
         timelines, left_out = self._timelines.picture(block, self._ordered_plan_of)

@@ -8,6 +8,7 @@ from pipebench.domain.row import Row
 from pipebench.report.html.facets import FilteredLine
 from pipebench.report.html.problem_grid import ProblemGrid
 from pipebench.report.problem_blocks import contender_title
+from pipebench.report.problem_names import ProblemNames
 from pipebench.report.rows import COLUMNS, RowCell, cells
 
 PLACE = ("problem", "devices")
@@ -38,9 +39,9 @@ class RowTable:
     lines: Sequence[Line]
 
 
-def row_table(rows: Iterable[tuple[str, Row]], grid: ProblemGrid) -> RowTable:
-    """The table of these rows, each with its anchor."""
-    columns, lines = list(COLUMNS), _lines(list(rows))
+def row_table(rows: Iterable[tuple[str, Row]], grid: ProblemGrid, names: ProblemNames) -> RowTable:
+    """The table of these rows, each with its anchor. names: of their problems."""
+    columns, lines = list(COLUMNS), _lines(list(rows), names)
     if not grid.axes or len(set(map(grid.places, grid.problems))) < len(grid.problems):
         return RowTable(columns, lines)
     first = next(number for number, (name, _) in enumerate(columns) if name in PLACE)
@@ -59,7 +60,7 @@ def row_table(rows: Iterable[tuple[str, Row]], grid: ProblemGrid) -> RowTable:
     return RowTable(columns, list(map(placed, lines)))
 
 
-def _lines(rows: Sequence[tuple[str, Row]]) -> list[Line]:
+def _lines(rows: Sequence[tuple[str, Row]], names: ProblemNames) -> list[Line]:
     """All rows, and behind the last one of a problem its best, named by the planner that it is of."""
     shown = [row for _, row in rows]
     winners = fastest_rows(shown)
@@ -67,12 +68,12 @@ def _lines(rows: Sequence[tuple[str, Row]]) -> list[Line]:
     last = {row.problem_id: number for number, row in enumerate(shown)}
     found: list[Line] = []
     for number, (anchor, row) in enumerate(rows):
-        found.append(Line(anchor, row, cells(row)))
+        found.append(Line(anchor, row, cells(row, names)))
         problem = row.problem_id
         if last[problem] == number and problem in bests:
             winner = winners[problem]
             of_winner = next(each for each, other in rows if other is winner)
             best = bests[problem]
-            named = [RowCell(f"{best.planner}: {winner.planned_by}"), *cells(best)[1:]]
+            named = [RowCell(f"{best.planner}: {winner.planned_by}"), *cells(best, names)[1:]]
             found.append(Line(of_winner, best, named, best=True))
     return found

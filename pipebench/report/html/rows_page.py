@@ -14,7 +14,7 @@ from pipebench.bench.standings.profiles import FEWEST_PROBLEMS, performance_curv
 from pipebench.check import require_ordered
 from pipebench.documents.decoding import collector_paused
 from pipebench.documents.document import PlannedProblem
-from pipebench.documents.units import quantity
+from pipebench.documents.units import quantity, three_digits
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.row import Row
 from pipebench.domain.schedule import PeriodicSchedule
@@ -31,7 +31,8 @@ from pipebench.report.html.template import page, picture
 from pipebench.report.pattern import pattern_of, pattern_svg
 from pipebench.report.pictures import plan_gantt, title_of
 from pipebench.report.problem_blocks import class_words, problem_blocks, rows_by_problem
-from pipebench.report.rows import STYLES, RowCell, cells, ladder, problem_of
+from pipebench.report.problem_names import ProblemNames
+from pipebench.report.rows import STYLES, ladder
 from pipebench.report.text.comparisons.blocks import Legend
 from pipebench.report.text.comparisons.comparison import merged_rounds
 from pipebench.report.text.comparisons.notes import Notes
@@ -39,8 +40,8 @@ from pipebench.report.text.comparisons.standings import COLUMNS as STANDING_COLU
 from pipebench.report.text.comparisons.standings import explanations, figures
 from pipebench.report.text.comparisons.standings import heading as standings_heading
 from pipebench.report.text.comparisons.why import MOST_EXPLAINED, PlanOf
-from pipebench.report.text.plans import FIGURES, OPERATORS, operators, stage_figures
-from pipebench.report.units import gigabytes, seconds, with_readable_bytes
+from pipebench.report.text.plans import FIGURES, OPERATORS, operators, peak_words, stage_figures
+from pipebench.report.units import seconds, with_readable_bytes
 
 PICTURES_BYTES = 600_000
 """Of the pictures of all single rows together; rows beyond say how to draw theirs."""
@@ -58,13 +59,12 @@ STAGES_BYTES = 1_500_000
 
 @dataclass(frozen=True, slots=True)
 class RowEntry:
-    """One row, ready to be laid out."""
+    """One row, ready to be laid out. problem: its name, empty where the page is about one problem."""
 
     id: str
     row: Row
     problem: str
     style: str
-    cells: list[RowCell]
     reason: str
     ladder: list[tuple[str, str, str]]
     stages: list[list[str]]
@@ -88,7 +88,7 @@ class Entries:
         self._room = PICTURES_BYTES
         self._stages_room = STAGES_BYTES
 
-    def entry(self, number: int, row: Row, command: str) -> RowEntry:
+    def entry(self, number: int, row: Row, command: str, problem: str) -> RowEntry:
         """The entry of a row; its anchor is its number."""
         planned = self._plans(row) if row.status == "ok" and self._drawn else None
         missing = _trouble(planned) if planned else "" if self._drawn or not row.plan_id else LEFT_OUT
@@ -97,9 +97,8 @@ class Entries:
         return RowEntry(
             id=f"row-{number}",
             row=row,
-            problem=problem_of(row),
+            problem=problem,
             style=STYLES.get(row.status, "failed"),
-            cells=cells(row),
             reason=with_readable_bytes(row.reason),
             ladder=ladder(row),
             stages=stages,
@@ -162,15 +161,14 @@ def _facts(row: Row) -> Iterator[tuple[str, str]]:
     if row.bound_s is not None:
         yield "bound over every plan", f"{seconds(row.bound_s)} ({row.bound_kind})"
     if row.class_bound_s is not None:
-        yield "bound over its class", class_words(row)
+        yield "bound over its class", class_words(row).removeprefix("bound ")
     if row.claimed_native is not None:
-        yield "claimed, in its own unit", f"{row.claimed_native:g} {row.claimed_unit}"
+        yield "claimed, in its own unit", f"{three_digits(row.claimed_native)} {row.claimed_unit}"
     if row.stages is not None:
         sizes = ",".join(map(str, sorted(set(row.micro_batch))))
         yield "plan", f"{row.stages} stages, depth {row.depth}, micro-batch {sizes}"
     if row.peak_memory_bytes:
-        peaks = ", ".join(f"gpu{device} {gigabytes(held)}" for device, held in row.peak_memory_bytes.items())
-        yield "peak memory", peaks
+        yield "peak memory", peak_words(row.peak_memory_bytes)
     if row.search_cpu_s is not None:
         cold = f", {seconds(row.search_cold_s)} the first time" if row.search_cold_s is not None else ""
         yield "search", f"{seconds(row.search_cpu_s)} CPU, {seconds(row.search_wall_s)} wall{cold}"
@@ -199,16 +197,19 @@ def rows_page(
     large = len(shown) < len(everything)
     made = Entries(plans, services, drawn=not large)
     explained = LARGE_PAGE_EXPLAINED if large else MOST_EXPLAINED
-    entries = [made.entry(number, row, repeat(row)) for number, row in enumerate(shown, 1)]
-    blocks = problem_blocks(shown)
+    blocks, names = problem_blocks(shown), ProblemNames(shown)
+    problems = len({row.workload_id for row in everything})
+    entries = [
+        made.entry(number, row, repeat(row), names.problem(row) if problems > 1 else "")
+        for number, row in enumerate(shown, 1)
+    ]
     notes = Notes(shown)
     grid = problem_grid(shown)
-    table = row_table([(entry.id, entry.row) for entry in entries], grid)
+    table = row_table([(entry.id, entry.row) for entry in entries], grid, names)
     found = facets(grid, [line.filtered_by for line in table.lines])
-    problems = len({row.workload_id for row in everything})
     with collector_paused():
         standing = standings(everything, in_pairs=False).regimes
-    sections = ProblemSections(plans, services, explainer or Explainer(host), notes, explained)
+    sections = ProblemSections(plans, services, explainer or Explainer(host), notes, names, explained)
     return page(
         "rows.html",
         filters=filter_form(found),
@@ -284,12 +285,13 @@ def _no_profile(regime: RegimeStandings) -> list[str]:
 
 
 def _environment(rows: Sequence[Row]) -> list[tuple[str, str]]:
-    """Each figure once; several values of one where rows differ."""
+    """Each figure that is known once; several values of one where rows differ."""
     found: dict[str, dict[str, None]] = {}
     different = {id(row.environment): row.environment for row in rows}  # most rows of a store share theirs
     for environment in different.values():
         for name, value in environment.items():
-            found.setdefault(name, {})[value] = None
+            if value:
+                found.setdefault(name, {})[value] = None
     return [
         (name, ", ".join(values) if len(values) <= 4 else f"{len(values)} values")
         for name, values in found.items()

@@ -10,6 +10,7 @@ from rich.text import Text
 from pipebench.bench.certification import NAME_LETTERS, Outcome, Verification
 from pipebench.costs.quantise import NS_PER_S
 from pipebench.documents.units import readable_bytes, readable_seconds
+from pipebench.report.problem_names import short_subject
 from pipebench.report.text.tables import print_table
 
 
@@ -28,7 +29,7 @@ def print_outcomes(console: Console, outcomes: Sequence[Outcome]) -> None:
         table.add_row(
             each.subject.key[:NAME_LETTERS],
             each.subject.planner,
-            each.subject.model.partition("[")[0],
+            short_subject(each.subject.model),
             each.subject.regime,
             _time(each.time_ns),
             _time(each.bound_ns),
@@ -57,7 +58,7 @@ def sentence(found: Verification) -> str:
     where = ", in part where memory is to stay free" if proven.tight else ""
     plans = "no plan of this problem" + ("" if proven.over == "all plans" else " that runs operators whole")
     within = f": within {gap_text(proven.time_ns, proven.bound_ns)}" if proven.bound_ns else ""
-    of = f"{proven.about['planner']} on {proven.about['model']}, {proven.regime}"
+    of = f"{proven.about['planner']} on {short_subject(proven.about['model'])}, {proven.regime}"
     return (
         f"{found.path}: {of}: the plan takes {_time(proven.time_ns)} and fits{where}; "
         f"{plans} takes less than {_time(proven.bound_ns)}{within}"

@@ -7,6 +7,7 @@ from pathlib import Path
 from pipebench.bench.exports.export import Export, Refusal
 from pipebench.bench.exports.tolerance import Turn
 from pipebench.defaults import BEST
+from pipebench.documents.units import quantity
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.framework import StepCosts
 from pipebench.formats.frameworks import megatron
@@ -19,7 +20,7 @@ def export_lines(made: Export) -> Iterator[str]:
     """One statement a line."""
     arrangement, prediction = made.made, made.prediction
     problem = arrangement.problem
-    where = f"{problem.profile.name} on {problem.cluster.accelerators} x {problem.cluster.name}"
+    where = f"{problem.profile.name} on {quantity(problem.cluster.accelerators, 'GPU')} of {problem.cluster.name}"
     yield f"{where}; checked against {made.target.revision}"
     yield (
         f"TP {arrangement.tensor_parallel}, PP {arrangement.pipeline}, virtual stages {arrangement.virtual}, DP "
@@ -127,9 +128,14 @@ def _against_uniform(made: Export) -> str:
 
 def _turn(made: Export, turn: Turn) -> str:
     if not turn.finished and turn.limit == 1:
-        return f"{turn.item}: how wrong its time may be was not searched, the simulation takes too long"
+        alone = any(each.item == turn.item and (each.finished or each.limit != 1) for each in made.turns)
+        what = "how wrong its time may be"
+        if alone:
+            what = "how much longer it may take" if turn.upwards else "how much less time it may take"
+        return f"{turn.item}: {what} was not searched, the simulation takes too long"
     if not turn.finished:
-        return f"{turn.item}: no other cut wins up to {turn.limit:.3g} x its time; not searched further"
+        way = "up" if turn.upwards else "down"
+        return f"{turn.item}: no other cut wins {way} to {turn.limit:.3g} x its time; not searched further"
     if turn.factor is None:
         return (
             f"{turn.item}: no other cut wins down to nothing"

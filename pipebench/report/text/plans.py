@@ -1,10 +1,10 @@
 """A plan as people read it: its stages, their times, their memory."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import groupby
 
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from pipebench.costs.model import CostModel
 from pipebench.domain.plan import Plan
@@ -12,12 +12,14 @@ from pipebench.domain.problem import Problem
 from pipebench.domain.row import Row
 from pipebench.domain.verdict import Verdict
 from pipebench.report.problem_blocks import class_gap, class_words
-from pipebench.report.text.tables import print_table
+from pipebench.report.text.tables import print_fact, print_line, print_table
 from pipebench.report.units import full_width, gigabytes, percent, rate, seconds
 
 FIGURES = ("stage", "devices", "b", "flight", "forward", "backward", "memory", "free")
 OPERATORS = "operators"
 SPLIT = "split"
+INDENT = 11
+"""Column at which what is said of a plan begins."""
 
 
 def print_plan(console: Console, problem: Problem, plan: Plan, verdict: Verdict) -> None:
@@ -34,20 +36,20 @@ def print_plan(console: Console, problem: Problem, plan: Plan, verdict: Verdict)
     else:
         print_table(console, stage_table(FIGURES, figures))
         below = [[row[0], name] for row, name in zip(figures, named, strict=True)]
-        console.print(stage_table((FIGURES[0], OPERATORS), below))
+        print_table(console, stage_table((FIGURES[0], OPERATORS), below))
     if any(any(split) for stage in plan.stages for split in stage.sharding):
-        console.print(stage_table((FIGURES[0], SPLIT, OPERATORS), split_rows(plan)))
+        print_table(console, stage_table((FIGURES[0], SPLIT, OPERATORS), split_rows(plan)))
     if plan.pipelines > 1:
         console.print(f"{plan.pipelines} pipelines of {plan.pipeline_length} stages each, {plan.placement}")
     in_turn = [str(position) for position, stage in enumerate(plan.stages) if stage.turns > 1]
     if in_turn:
         whose = f"stage {in_turn[0]}" if len(in_turn) == 1 else f"stages {', '.join(in_turn)}"
-        console.print(Text(f"replicas of {whose} take whole micro-batches in turn"), soft_wrap=True)
+        print_line(console, f"replicas of {whose} take whole micro-batches in turn")
     if plan.copies > 1:
         console.print(f"{plan.copies} copies of the whole pipeline")
     if plan.order_edges:
         edges = ", ".join(f"{before}>{after}" for before, after in plan.order_edges)
-        console.print(Text(f"order edges: {edges}"), soft_wrap=True)
+        print_line(console, f"order edges: {edges}")
     if plan.routing == "relay":
         console.print("tensors are passed on through the stages between")
 
@@ -58,7 +60,7 @@ def print_bare_stages(console: Console, plan: Plan) -> None:
         [str(position), span(stage.devices), str(stage.micro_batch), operators(stage.operators)]
         for position, stage in enumerate(plan.stages)
     ]
-    console.print(stage_table(("stage", "devices", "b", OPERATORS), rows))
+    print_table(console, stage_table(("stage", "devices", "b", OPERATORS), rows))
 
 
 def stage_figures(problem: Problem, plan: Plan, verdict: Verdict) -> list[list[str]]:
@@ -97,10 +99,16 @@ def split_rows(plan: Plan) -> list[list[str]]:
 
 
 def stage_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """Figures to the right, operators, cut off at the end of the line, to the left."""
+    """Figures to the right, words to the left; operators go on below where they do not fit."""
     made = Table(box=None, pad_edge=False, header_style="bold")
     for title in titles:
-        made.add_column(title, justify="left" if title in (OPERATORS, SPLIT) else "right", no_wrap=True)
+        words = title in (OPERATORS, SPLIT)
+        made.add_column(
+            title,
+            justify="left" if words else "right",
+            no_wrap=title != OPERATORS,
+            overflow="fold" if words else "ellipsis",
+        )
     for row in rows:
         made.add_row(*row)
     return made
@@ -111,6 +119,12 @@ def span(devices: tuple[int, ...]) -> str:
     if len(devices) > 1 and devices == tuple(range(devices[0], devices[0] + len(devices))):
         return f"{devices[0]}-{devices[-1]}"
     return ",".join(map(str, devices))
+
+
+def peak_words(peaks: Mapping[int, int]) -> str:
+    """What devices hold at most, neighbours that hold the same together: gpu0-3 11.0 GB, gpu4 9.00 GB."""
+    alike = groupby(sorted(peaks.items()), key=lambda peak: gigabytes(peak[1]))
+    return ", ".join(f"gpu{span(tuple(device for device, _ in same))} {held}" for held, same in alike)
 
 
 def operators(names: tuple[str, ...]) -> str:
@@ -141,7 +155,5 @@ def print_score(console: Console, row: Row, notices: Sequence[str] = ()) -> None
         ("bubble", percent(row.bubble)),
         ("search", f"{seconds(row.search_cpu_s)} CPU, {seconds(row.search_cold_s)} the first time"),
     ]
-    for name, value in lines:
-        console.print(Text(f"{name:<11}{value}"), soft_wrap=True)
-    for notice in dict.fromkeys((*row.notices, *notices)):
-        console.print(Text(f"notice     {notice}"), soft_wrap=True)
+    for name, value in (*lines, *(("notice", words) for words in dict.fromkeys((*row.notices, *notices)))):
+        print_fact(console, name, value, INDENT)

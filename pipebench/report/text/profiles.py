@@ -10,7 +10,7 @@ from pipebench.documents.units import readable_bytes, readable_seconds
 from pipebench.domain.calibration import Calibration, Errors, FittedRates
 from pipebench.domain.cluster import Cluster
 from pipebench.domain.profile import DeviceCosts, Profile
-from pipebench.report.text.tables import print_table
+from pipebench.report.text.tables import print_line, print_table
 from pipebench.report.units import gigabytes, seconds
 
 SHOWN = 10
@@ -27,9 +27,15 @@ def print_profile(console: Console, profile: Profile) -> None:
         ),
         soft_wrap=True,
     )
-    for label, value in (("by", origin.profiler), ("on", origin.device), ("saved", origin.saved)):
+    for label, value in (
+        ("by", origin.profiler),
+        ("from", origin.made_by),
+        ("on", origin.device),
+        ("saved", origin.saved),
+        *(("note", line) for line in origin.lines),
+    ):
         if value:
-            console.print(Text(f"{label}: {value}"), soft_wrap=True)
+            print_line(console, f"{label}: {value}")
     for costs in profile.costs:
         console.print(Text(f"whole model on {costs.device_type}", style="bold"))
         print_table(console, _totals(costs))

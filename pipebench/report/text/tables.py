@@ -31,6 +31,21 @@ def print_line(console: Console, line: str, style: str = "") -> None:
         console.print(Text(part, style=style), soft_wrap=True)
 
 
+def print_fact(console: Console, name: str, words: str, indent: int) -> None:
+    """A name, and beside it words that begin at a column; what does not fit goes on below there."""
+    lead = " " * indent
+    wrapped = wrap(
+        words,
+        max(console.width, indent + NAME_LETTERS),
+        initial_indent=f"{name:<{indent}}",
+        subsequent_indent=lead,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    for part in wrapped or [name]:
+        console.print(Text(part), soft_wrap=True)
+
+
 def _fewest_columns(table: Table) -> int:
     """What a table without lines takes at least, its columns' least widths known; rich would not break words."""
     gaps = (len(table.columns) - 1) * (1 if table.collapse_padding else 2)
@@ -38,12 +53,15 @@ def _fewest_columns(table: Table) -> int:
 
 
 def _records(console: Console, table: Table) -> list[Text]:
-    """Of each row the first cell, and below it the others with their titles, as many a line as fit."""
+    """Of each row the first cell, and below it the others with their titles, as many a line as fit.
+
+    A first cell that is a number has its title, too.
+    """
     titles = [" ".join(_plain(console, column.header).split()) for column in table.columns]
     lines: list[Text] = []
     for cells in zip(*(list(column.cells) for column in table.columns), strict=True):
         first, *others = (_plain(console, cell) for cell in cells)
-        lines.append(Text(first, style="bold"))
+        lines.append(Text(f"{titles[0]} {first}" if first.isdecimal() else first, style="bold"))
         line = ""
         for title, value in zip(titles[1:], others, strict=True):
             if not value:

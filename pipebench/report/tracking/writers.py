@@ -8,7 +8,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from pipebench.documents.printable import markup, printable
-from pipebench.report.text.tables import print_table
+from pipebench.report.text.tables import print_line, print_table
 from pipebench.report.tracking.blocks import (
     Block,
     BlockCell,
@@ -149,10 +149,10 @@ def print_report(console: Console, report: TrackingReport) -> None:
                 console.print()
                 console.print(Text(text, style="bold"), soft_wrap=True)
             case Paragraph(text, tone):
-                console.print(Text(text, style=TONE_STYLES[tone]), soft_wrap=True)
+                print_line(console, text, TONE_STYLES[tone])
             case Items(lines):
                 for line in lines:
-                    console.print(Text(f"  {line}"), soft_wrap=True)
+                    print_line(console, f"  {line}")
             case BlockTable():
                 print_table(console, _text_table(block))
 

@@ -124,6 +124,7 @@ def test_unknown_missing_and_double_columns_are_named_with_the_nearest() -> None
         (table(), "there are no runs below the header"),
         (table() + b"a,b\n", "row 2 has 2 cells, the header has 31"),
         (table() + b'"a\n', "not a CSV"),
+        (b' {"pipebench": "plan"}', "this is JSON, and a table of runs is CSV"),
     ],
 )
 def test_what_is_no_table_is_refused(data: bytes, said: str) -> None:

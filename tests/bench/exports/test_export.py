@@ -1,10 +1,12 @@
 """Exports: what they say of a plan is what the suite measures, and refusals come with a plan that works."""
 
+from dataclasses import replace as dataclass_replace
+
 import pytest
 from msgspec.structs import replace
 
 from pipebench.bench.exports.export import Export, Refusal, export
-from pipebench.bench.exports.tolerance import turns
+from pipebench.bench.exports.tolerance import Turn, turns
 from pipebench.bench.services import HostServices
 from pipebench.check import check_pins
 from pipebench.documents.document import PlannedProblem
@@ -238,3 +240,20 @@ def test_a_plan_without_flush_gets_a_micro_batch_of_its_own(given: Problem, plan
     assert isinstance(refused, Refusal)
     assert refused.nearest is not None
     assert refused.nearest.plan.stages[0].micro_batch < 16
+
+
+def test_a_search_that_time_ended_says_of_each_direction_how_far_it_came(given: Problem, plan: Plan) -> None:
+    made = exported(given, plan, "megatron")
+    assert isinstance(made, Export)
+    cut = (
+        Turn("head", 1.0, None, None, finished=False),
+        Turn("head", 1.0, None, None, finished=False, upwards=False),
+        Turn("embedding", 3.0, None, None, finished=False),
+        Turn("embedding", 1.0, None, None, finished=False, upwards=False),
+    )
+    lines = [line for line in export_lines(dataclass_replace(made, turns=cut)) if "search" in line]
+    assert lines == [
+        "head: how wrong its time may be was not searched, the simulation takes too long",
+        "embedding: no other cut wins up to 3 x its time; not searched further",
+        "embedding: how much less time it may take was not searched, the simulation takes too long",
+    ]

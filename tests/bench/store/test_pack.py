@@ -13,6 +13,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
+from pipebench.bench.merge import stores_at
 from pipebench.bench.store import Store, open_results
 from pipebench.bench.store import pack as archive
 from pipebench.bench.store.objects import object_name, script_id
@@ -218,6 +219,23 @@ def test_the_rows_of_compare_are_read(tmp_path: Path) -> None:
         assert (results.rows, results.stored) == ((row,), ())
         with pytest.raises(PipebenchError, match="has no plan"):
             results.behind.plan(digest(PLAN))
+
+
+def test_a_file_in_place_of_a_folder_is_named_with_who_takes_it(store: Store, tmp_path: Path) -> None:
+    packed, cluster_file, other = tmp_path / "packed.zip", tmp_path / "c.json", tmp_path / "config.json"
+    pack(store.path, packed)
+    cluster_file.write_text('{"pipebench":"cluster","version":1,"content":{}}')
+    other.write_text('{"model_type":"llama"}')
+    for path, what, remedy in (
+        (packed, "is a packed store", "unpack it first: python -m zipfile"),
+        (cluster_file, "holds a cluster, not a store", "compare --cluster"),
+        (other, "is a file, not a store", "give the folder of a store"),
+    ):
+        with pytest.raises(PipebenchError, match=what) as error:
+            pack(path, tmp_path / "x.zip")
+        assert remedy in (error.value.hint or "")
+        with pytest.raises(PipebenchError, match=what):
+            stores_at([path])
 
 
 def test_what_holds_no_results(store: Store, tmp_path: Path) -> None:

@@ -134,7 +134,23 @@ def test_infeasible_rows_say_how_much_memory_would_do() -> None:
     assert 777 <= row.smallest_memory_bytes <= 777 * 1.01 + 1
     assert row.bound_memory_bytes is not None
     assert row.bound_memory_bytes <= 777
-    assert "this planner has a plan with 777 bytes, any plan needs" in row.reason
+    assert (
+        "does not fit; devices have 40 bytes, on devices of 777 bytes it has a plan, any plan needs" in row.reason
+    )
+
+
+def test_a_planner_that_says_what_it_needs_is_not_told_so_in_other_digits() -> None:
+    def one_stage(problem: Any, context: Any) -> Plan:
+        if problem.cluster.memory_bytes < 12_345:
+            raise InfeasibleProblem("one stage needs 12345 bytes on a device")
+        return stages_plan([[0, 1]])
+
+    small = chain_problem(
+        [10, 10], [20, 20], cluster(2, memory=40), activations=[5, 6, 0], weights=[7, 8], mode="sync", mini_batch=4
+    )
+    row = run_trial(HOST, Trial(workload=workload(small), regime="sync", planner=planner(one_stage))).row
+    assert row.smallest_memory_bytes == 12_400
+    assert row.reason.startswith("one stage needs 12345 bytes on a device; devices have 40 bytes, any plan needs")
 
 
 def test_memory_is_not_the_reason_where_more_would_not_do() -> None:

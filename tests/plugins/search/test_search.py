@@ -324,7 +324,7 @@ def test_it_ends_when_the_gap_is_reached() -> None:
     near = found(tiny(0, "sync"), within)
     plan(tiny(0, "sync"), whole)
     assert within.counters["plans"] == 1 < whole.counters["plans"]
-    assert "gap of 100000.00% is reached" in near.notices[0]
+    assert "gap of 100,000 % is reached" in near.notices[0]
 
 
 @pytest.mark.parametrize("mode", MODES)

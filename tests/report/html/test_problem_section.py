@@ -20,6 +20,7 @@ from pipebench.report.html import problem_timelines
 from pipebench.report.html.problem_section import ProblemSection, ProblemSections
 from pipebench.report.html.rows_page import rows_page
 from pipebench.report.problem_blocks import problem_blocks
+from pipebench.report.problem_names import ProblemNames
 from pipebench.report.text.comparisons.notes import Notes
 from pipebench.report.text.comparisons.why import MOST_EXPLAINED, why_lines
 from pipebench.simulation.metrics import metrics
@@ -89,7 +90,9 @@ class Contest:
         self._plans[key] = replace(self._plans[key], schedule=schedule)
 
     def section(self) -> ProblemSection:
-        sections = ProblemSections(self.plan_of, SERVICES, Explainer(HOST), Notes(self.rows))
+        sections = ProblemSections(
+            self.plan_of, SERVICES, Explainer(HOST), Notes(self.rows), ProblemNames(self.rows)
+        )
         return sections.section(problem_blocks(self.rows)[0])
 
 
@@ -214,7 +217,9 @@ def test_figures_that_only_a_file_can_hold_end_no_page(odd: dict[str, Any]) -> N
 
 def test_without_plans_there_are_charts_and_no_word_of_timelines(three: Contest) -> None:
     block = problem_blocks(three.rows)[0]
-    section = ProblemSections(lambda _: None, SERVICES, Explainer(HOST), Notes(three.rows)).section(block)
+    section = ProblemSections(
+        lambda _: None, SERVICES, Explainer(HOST), Notes(three.rows), ProblemNames(three.rows)
+    ).section(block)
     titles = [ET.fromstring(chart).findtext(f"{SVG}title") for chart in section.charts]
     assert titles == [f"{mode}: {of}" for of in ("quality by search time", "peak memory by device")
                       for mode in ("sync", "async")]  # fmt: skip
@@ -292,7 +297,7 @@ def test_a_planner_has_one_colour_on_the_whole_page() -> None:
         for problem, planners in (("p", "abc"), ("q", "cb"))
         for planner in planners
     ]
-    sections = ProblemSections(lambda _: None, SERVICES, Explainer(HOST), Notes(rows))
+    sections = ProblemSections(lambda _: None, SERVICES, Explainer(HOST), Notes(rows), ProblemNames(rows))
     first, second = (colours_by_name(sections.section(each).charts[1]) for each in problem_blocks(rows))
     assert len(set(first.values())) == 3
     assert second == {name: first[name] for name in "bc"}

@@ -167,3 +167,19 @@ def test_axes_stand_in_place_of_the_problem_where_they_tell_all_problems_apart()
     ]
     heads = [text for tag, text in Page(page_of(*unknown)).words if tag == "button"]
     assert heads[1:6] == ["planner", "scheduler", "regime", "problem", "devices"]
+
+
+def test_details_name_planner_and_regime_and_the_problem_where_there_are_several() -> None:
+    found = [row("a", regime="async", adapted=True), row("b")]
+    one = page_of(*found)
+    assert "<summary>a (adapted) × 1f1b, async <span" in one
+    several = page_of(*found, row("b", workload_id="other", problem_id="other", mini_batch=64))
+    assert "<summary>b × 1f1b, sync: mmt on 8 x summit, mini-batch 64 <span" in several
+
+
+def test_what_is_not_known_of_the_surroundings_has_no_line_and_devices_that_hold_the_same_one_entry() -> None:
+    held = {device: 10**9 * (1 + device // 4) for device in range(8)}
+    text = page_of(row("a", environment={"git": "", "cpu": "fast"}, peak_memory_bytes=held))
+    assert '<th scope="row">cpu</th>' in text
+    assert '<th scope="row">git</th>' not in text
+    assert "<td>gpu0-3 1.00 GB, gpu4-7 2.00 GB</td>" in text

@@ -35,6 +35,7 @@ def command(row: str, runs: tuple[str, ...], warmup: int, output: Path | None, a
     from pipebench.bench.services import HostServices
     from pipebench.bench.store import open_results
     from pipebench.documents.document import Rows
+    from pipebench.documents.units import quantity
     from pipebench.formats.documents import write_document
     from pipebench.report.text.measurements.attachment import attachment_lines
 
@@ -42,10 +43,9 @@ def command(row: str, runs: tuple[str, ...], warmup: int, output: Path | None, a
     results = open_results(source)
     named = [each for each in results.rows if each.key.startswith(key) and (key or not each.yardstick)]
     if len(named) != 1:
-        raise PipebenchError(
-            f"{source!r} has {len(named)} rows whose key starts with {key!r}",
-            f"keys: {', '.join(each.key[:8] for each in results.rows)}",
-        )
+        which = f" whose key starts with {key!r}" if key else " and one is asked for"
+        of_rows = ", ".join(f"{source}:{each.key[:8]} ({each.planned_by}, {each.regime})" for each in results.rows)
+        raise PipebenchError(f"{source!r} has {quantity(len(named), 'row')}{which}", f"name one: {of_rows}")
     chosen = named[0]
     made = attach(HostServices(open_host()), results, chosen, runs, warmup)
     if output is not None:

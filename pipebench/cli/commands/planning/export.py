@@ -67,6 +67,7 @@ def show_export(
     So is a plan that leaves devices idle, unless allow_idle.
     """
     from pipebench.bench.exports.export import Refusal, export, require_all_devices
+    from pipebench.cli.progress import long_work
     from pipebench.documents.document import PlannedProblem
     from pipebench.formats.documents import write_document
     from pipebench.formats.files import write_file
@@ -74,7 +75,8 @@ def show_export(
     from pipebench.report.text.exports import as_plain, export_lines, refusal_hint, refusal_lines
 
     file = csv or (output.with_suffix(".csv") if output is not None else Path("schedule.csv"))
-    made = export(host, planned, target_named(name), str(file), keep_order)
+    with long_work("predicting the exported plan, and other cuts beside it …"):
+        made = export(host, planned, target_named(name), str(file), keep_order)
     if isinstance(made, Refusal):
         if kept is not None and made.nearest is not None:
             found = made.nearest

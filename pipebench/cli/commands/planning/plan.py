@@ -79,6 +79,7 @@ def command(
     from pipebench.bench.cage.calls import show_output
     from pipebench.bench.components import ready_planner, ready_scheduler
     from pipebench.check import check_schedule
+    from pipebench.cli.progress import long_work
     from pipebench.documents.document import PlannedProblem
     from pipebench.formats.documents import write_document
     from pipebench.formats.files import is_standard_output, prepare_file
@@ -93,7 +94,8 @@ def command(
         )
     if scheduler is not None:
         ready_scheduler(host, scheduler)
-    workloads = chosen_workloads(host, choice)
+    with long_work("reading the model or profile …"):
+        workloads = chosen_workloads(host, choice)
     if len(workloads) != 1:
         raise PipebenchError(
             f"{len(workloads)} workloads are selected, a plan is for one", "name one with --profile or --models"
@@ -199,10 +201,11 @@ def _best(
     exported: str | None,
     allow_idle: bool,
 ) -> "Outcome":
-    """The winner; how it won goes to stderr."""
+    """The winner; how it won goes to stderr, but for what its row says as well."""
     from pipebench.bench.best import best
     from pipebench.cli.progress import about_compiling, solver_log
     from pipebench.formats.frameworks.targets import target_named
+    from pipebench.report.text.tables import print_line
     from pipebench.report.units import with_readable_bytes
 
     found = best(
@@ -220,6 +223,7 @@ def _best(
         solved=solver_log(),
         compiling=lambda planners: say(about_compiling(planners), err=True),
     )
-    for line in found.why:
-        say(with_readable_bytes(line), err=True)
+    said = found.winner.row.notices
+    for line in (each for each in found.why if each not in said):
+        print_line(console(stderr=True), with_readable_bytes(line))
     return found.winner

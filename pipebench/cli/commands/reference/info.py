@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import asdict
+from textwrap import fill
 from typing import Any
 
 import click
@@ -9,7 +10,7 @@ import click
 from pipebench.cli.application import open_host, show_new_warnings
 from pipebench.cli.completion import of_every_slot, one_of
 from pipebench.cli.shipped import SHIPPED, Entries, built_in_formats
-from pipebench.cli.terminal import print_json, say
+from pipebench.cli.terminal import print_json, say, width
 from pipebench.domain.errors import unknown
 from pipebench.hooks.descriptors import SLOTS
 from pipebench.hooks.manager import Registration
@@ -79,18 +80,24 @@ def _print_shipped(kind: str, entry: dict[str, Any]) -> None:
 
 
 def _print(entry: dict[str, Any], cite: bool) -> None:
+    facts: list[tuple[str, object]] = []
     if not cite:
         say(f"{entry['name']} ({entry['slot'].removesuffix('s')}): {entry['summary']}")
-        say(f"  from       {entry['provider']}")
+        facts.append(("from", entry["provider"]))
         if entry["fidelity"]:
-            say(f"  fidelity   {entry['fidelity']}")
-        for option in entry["options"]:
-            say(f"  option     {option['name']}: {option['type']} = {option['default']}")
-        for name, value in entry["capabilities"].items():
-            say(f"  {name:<10} {', '.join(value) if isinstance(value, tuple) else value}")
-        for regime, scheduler in entry["default_scheduler"].items():
-            say(f"  scheduler  {scheduler} ({regime})")
+            facts.append(("fidelity", entry["fidelity"]))
+        facts += [("option", f"{each['name']}: {each['type']} = {each['default']}") for each in entry["options"]]
+        facts += [
+            (name, ", ".join(value) if isinstance(value, tuple) else value)
+            for name, value in entry["capabilities"].items()
+        ]
+        facts += [("scheduler", f"{name} ({regime})") for regime, name in entry["default_scheduler"].items()]
     if entry["reference"]:
-        say(f"  reference  {entry['reference']}")
-    for deviation in entry["deviations"]:
-        say(f"  deviation  {deviation}")
+        facts.append(("reference", entry["reference"]))
+    facts += [("deviation", deviation) for deviation in entry["deviations"]]
+    indent = 4 + max((len(name) for name, _ in facts), default=0)
+    columns = max(width(), 2 * indent)
+    for name, value in facts:
+        lead = f"{f'  {name}':<{indent}}"
+        below = " " * indent
+        say(fill(str(value), columns, initial_indent=lead, subsequent_indent=below, break_long_words=False))

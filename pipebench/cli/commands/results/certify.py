@@ -62,11 +62,11 @@ def command(
 def _write(
     sources: tuple[str, ...], rows: tuple[str, ...], planners: list[str], out: Path, fresh: bool, as_json: bool
 ) -> int:
-    from rich.markup import escape
-
     from pipebench.bench.certification import certify, subjects
     from pipebench.bench.store.access import storing
     from pipebench.certificates.write import BoundParts
+    from pipebench.cli.progress import long_work
+    from pipebench.report.problem_names import short_subject
     from pipebench.report.text.certificates import print_outcomes
 
     chosen = [subject for source in sources for subject in subjects(source, rows, planners)]
@@ -74,11 +74,10 @@ def _write(
         out.mkdir(parents=True, exist_ok=True)
     done: list[Outcome] = []
     bounds = BoundParts()
-    progress = console(stderr=True)
     try:
-        with progress.status("starting …") as status:
+        with long_work("starting …") as working:
             for count, subject in enumerate(chosen, 1):
-                status.update(escape(f"{count} of {len(chosen)}: {subject.planner} on {subject.model} …"))
+                working(f"{count} of {len(chosen)}: {subject.planner} on {short_subject(subject.model)} …")
                 done.append(certify(subject, out, bounds, fresh))
     except KeyboardInterrupt:
         say(f"{_count(done, out)}; the same command goes on after them", err=True)

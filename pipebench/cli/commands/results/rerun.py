@@ -22,10 +22,9 @@ def command(results: str, rows: tuple[str, ...], trust: bool, as_json: bool) -> 
     A row whose planner is a program or a Python file runs with --trust alone: look at it first.
     Exit code 0 when all are the same, 1 when one is different, 5 when one could not be run.
     """
-    from rich.markup import escape
-
     from pipebench.bench.reproduction.rerun import Rerun, rerun
     from pipebench.bench.store.results import open_results
+    from pipebench.cli.progress import long_work
     from pipebench.report.text.measurements.runs import print_reruns
 
     opened = open_results(results)
@@ -38,11 +37,10 @@ def command(results: str, rows: tuple[str, ...], trust: bool, as_json: bool) -> 
     host = open_host()
     done: list[Rerun] = []
     trusting = trust_in_files(trust)
-    out = console(stderr=True)
-    with out.status("starting …") as status:
+    with long_work("starting …") as working:
         for count, stored in enumerate(chosen, 1):
             what = f"{stored.row.planner} on {stored.row.profile}"
-            status.update(escape(f"{count} of {len(chosen)}: {what} …"))
+            working(f"{count} of {len(chosen)}: {what} …")
             done.append(rerun(host, stored, opened.behind, trusting, results))
     show_new_warnings(host)
     if as_json:

@@ -157,23 +157,25 @@ def _plan(kind: str, value: Any) -> int:
     from pipebench.check import check_plan, require_ordered
     from pipebench.check.refusal import why
     from pipebench.cli.commands.planning.validate import verdict_of
+    from pipebench.documents.units import quantity
     from pipebench.domain.schedule import PeriodicSchedule
     from pipebench.report.pattern import LEGEND, pattern_lines, pattern_of
     from pipebench.report.text.plans import print_bare_stages, print_plan
+    from pipebench.report.text.tables import print_line
 
     del kind
     out = console()
     verdict = verdict_of(value)
     problem = value.problem
-    out.print(
-        f"plan by {value.planner or 'unknown'} for {problem.profile.name}, {problem.cluster.accelerators} x "
-        f"{problem.cluster.name}, mini-batch {problem.mini_batch}, {problem.regime.mode}: {verdict.status}",
-        markup=False,
-        soft_wrap=True,
+    print_line(
+        out,
+        f"plan by {value.planner or 'unknown'} for {problem.profile.name}, "
+        f"{quantity(problem.cluster.accelerators, 'GPU')} of {problem.cluster.name}, mini-batch "
+        f"{problem.mini_batch}, {problem.regime.mode}: {verdict.status}",
     )
     wrong = why(verdict)
     if wrong:
-        out.print(wrong, markup=False, soft_wrap=True)
+        print_line(out, wrong)
     if check_plan(problem, value.plan).status != "valid":
         print_bare_stages(out, value.plan)
         return ExitCode.USAGE
@@ -193,13 +195,16 @@ def _timeline(out: Any, value: Any) -> None:
     from pipebench.cli.application import open_host
     from pipebench.report.gantt.text import legend, peaks, timeline
     from pipebench.report.pictures import cut, plan_gantt
+    from pipebench.report.text.tables import print_line
 
-    drawn, left_out = cut(plan_gantt(value, HostServices(open_host())), MOST_ROWS)
-    lines = [f"one mini-batch, simulated; peak memory: {peaks(drawn)}", *timeline(drawn, out.width), legend(drawn)]
-    if left_out:
-        lines.append(f"{left_out} more rows: draw them with --picture")
-    for line in lines:
+    whole = plan_gantt(value, HostServices(open_host()))
+    drawn, left_out = cut(whole, MOST_ROWS)
+    print_line(out, f"one mini-batch, simulated; peak memory: {peaks(whole)}")
+    for line in timeline(drawn, out.width):
         out.print(line, markup=False, soft_wrap=True)
+    print_line(out, legend(drawn))
+    if left_out:
+        print_line(out, f"{left_out} more rows: draw them with --picture")
 
 
 def _rows(kind: str, value: Any) -> None:

@@ -66,9 +66,11 @@ def command(
     _refuse_choice(choice)
     judgement = options.judged(open_history(history), acknowledged)
     report = night_report(judgement)
-    options.tell(
-        report, html, markdown, {"verdict": judgement.verdict, "judgement": judgement} if as_json else None
-    )
+    if judgement.night is None and not as_json:
+        options.write(report, html, markdown)
+    else:
+        answer = {"verdict": judgement.verdict, "judgement": judgement}
+        options.tell(report, html, markdown, answer if as_json else None)
     require_nights(judgement)
     return judgement.exit_code
 

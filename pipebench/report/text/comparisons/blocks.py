@@ -19,12 +19,17 @@ from pipebench.report.text.comparisons.notes import Notes
 from pipebench.report.units import percent, rate, seconds
 
 APART = "sync and async are not ranked against each other: without a flush, weights are one update old when used"
-ADAPTED = "* planned for the other regime; only the partition is the planner's"
+OF_THE_OTHER_REGIME = "planned for the other regime; only the partition is the planner's"
+ADAPTED = f"* {OF_THE_OTHER_REGIME}"
 YARDSTICK = "† the yardstick: it stands beside every comparison and counts in none"
 STATUS_STYLE = {"ok": "", "infeasible": "yellow", "unsupported": "yellow", "skipped": "dim"}
 STATUS_WORDS = {"unsupported": "n/a", "invalid_plan": "invalid"}
 """Shorter than the status itself."""
 GB = 1e9
+SEPARATOR = " | "
+"""Between the figures of two regimes."""
+CLOSE = 1
+"""Columns up to this rank are shown even one space apart; figures of others would run together."""
 BAR_CELLS = 8
 EIGHTHS = " ▏▎▍▌▋▊▉"
 ENOUGH = 3
@@ -73,7 +78,7 @@ def fitting_table(console: Console, block: ProblemBlock, notes: Notes, legend: L
     for least in sorted({column.rank for column in columns}, reverse=True):
         shown = [number for number, column in enumerate(columns) if column.rank <= least]
         width, gaps = sum(widths[number] for number in shown), len(shown) - 1
-        if least == 0 or width + gaps <= console.width:
+        if least == 0 or width + gaps * (1 if least <= CLOSE else 2) <= console.width:
             break
     hidden = [column.title.partition("\n")[0] for number, column in enumerate(columns) if number not in shown]
     legend.hidden.update(dict.fromkeys(filter(None, hidden)))
@@ -97,7 +102,7 @@ def best_contender(block: ProblemBlock) -> list[Contender]:
     if not block.best:
         return []
     rows = {mode: replace(row, notices=(), parallel=False, key="") for mode, row in block.best.items()}
-    return [Contender(_best_name(block), rows)]
+    return [Contender(_best_name(block), rows, repeats=True)]
 
 
 def _best_name(block: ProblemBlock) -> str:
@@ -114,10 +119,14 @@ def columns_of(block: ProblemBlock, notes: Notes) -> list[Column]:
             figure(contender.rows[mode]) if mode in contender.rows else "-" for mode in block.regimes
         )
 
+    def cut(contender: Contender) -> str:
+        words = each(cut_words)(contender)
+        return "" if contender.repeats and SEPARATOR in words else words
+
     def any_has(name: str) -> bool:
         return any(getattr(row, name) is not None for row in rows)
 
-    found = [Column("planner", 0, _name), Column("cut", 3, each(cut_words))]
+    found = [Column("planner", 0, _name), Column("cut", 3, cut)]
     for mode in block.regimes:
         found.append(Column(f"{mode}\nsamples/s", 0, _speed(block, mode), right=True))
         found.append(Column("\n%", 0, _share(block, mode), right=True, part=_part(mode)))
@@ -245,5 +254,5 @@ def _join(figures: Iterable[str]) -> str:
         return listed[0]
     units = {text.rpartition(" ")[2] for text in listed}
     if len(units) == 1 and all(re.fullmatch(r"[\d.,]+ \S+", text) for text in listed):
-        return " | ".join(text.rpartition(" ")[0] for text in listed) + f" {units.pop()}"
-    return " | ".join(listed)
+        return SEPARATOR.join(text.rpartition(" ")[0] for text in listed) + f" {units.pop()}"
+    return SEPARATOR.join(listed)

@@ -17,6 +17,7 @@ from pipebench.documents.units import quantity, readable_bytes
 from pipebench.domain.problem import RegimeMode
 from pipebench.domain.row import Row
 from pipebench.report.problem_blocks import ProblemBlock, problem_blocks
+from pipebench.report.problem_names import ProblemNames
 from pipebench.report.text.comparisons.blocks import Legend, fitting_table
 from pipebench.report.text.comparisons.notes import Notes, who_by_text
 from pipebench.report.text.comparisons.standings import print_standings
@@ -75,11 +76,12 @@ def print_rows(
     rows = merged_rounds(rows)
     blocks = problem_blocks(rows)
     notes = Notes([row for block in blocks for row in block.rows], cached)
+    names = ProblemNames(rows)
     legend = Legend()
     for block in blocks:
-        print_line(console, heading(block), "bold")
+        print_line(console, heading(block, names), "bold")
         print_table(console, fitting_table(console, block, notes, legend))
-        for line in remarks(block, why(block)):
+        for line in remarks(block, why(block), names):
             print_line(console, line)
         console.print()
     for line in (*notes.lines(), *legend.lines(blocks)):
@@ -105,10 +107,14 @@ def print_comparison(
         print_standings(console, standings(rows, timeout_s=timeout_s))
 
 
-def remarks(block: ProblemBlock, why: Sequence[str]) -> list[str]:
-    """What is said below the table of a problem: a bound over a class, failures, measurements, why rows differ."""
+def remarks(block: ProblemBlock, why: Sequence[str], names: ProblemNames) -> list[str]:
+    """What is said below the table of a problem: what its short name leaves out, a bound over a class, failures,
+    measurements, why rows differ.
+    """
     compared = [row for row in block.rows if not row.yardstick]
+    whole = names.whole(block.row)
     return [
+        *([f"  {whole}"] if whole else []),
         *class_limits(block),
         *failures(block.rows),
         *machines(block.rows),
@@ -118,10 +124,9 @@ def remarks(block: ProblemBlock, why: Sequence[str]) -> list[str]:
     ]
 
 
-def heading(block: ProblemBlock) -> str:
+def heading(block: ProblemBlock, names: ProblemNames) -> str:
     """What a block is about: model, devices, mini-batch, and what no plan can beat, or what memory each needs."""
-    row = block.row
-    return f"{subject(row)} on {row.place}, mini-batch {row.mini_batch}: {_limit(block)}"
+    return f"{names.problem(block.row)}: {_limit(block)}"
 
 
 def _limit(block: ProblemBlock) -> str:
@@ -163,20 +168,15 @@ def _by_regime(bounds: Iterable[tuple[RegimeMode, int, float | None, str | None]
     return ", ".join(f"{text} in {mode}" for mode, text in said.items())
 
 
-def subject(row: Row) -> str:
-    """What a grid calls it; else the profile, or the model where that says more (mmt[branches=8], not mmt)."""
-    if "=" in row.workload:
-        return row.workload
-    if row.model == row.profile:
-        return row.profile
-    return row.model if row.model.startswith(row.profile) else f"{row.profile} of {row.model}"
-
-
 def failures(rows: Sequence[Row]) -> list[str]:
     """One line for each reason of trials that failed, with all whom it concerns: planner, scheduler where the user
     named it, and where they failed for several reasons, the regime.
     """
-    wrong = [(row, with_readable_bytes(row.reason)) for row in rows if row.status != "ok" and row.reason]
+    wrong = [
+        (row, with_readable_bytes(row.reason.removeprefix(f"{row.planner} ")))
+        for row in rows
+        if row.status != "ok" and row.reason
+    ]
     reasons: dict[str, set[str]] = {}
 
     def name(row: Row) -> str:
