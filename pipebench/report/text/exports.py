@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pipebench.bench.exports.export import Export, Refusal
 from pipebench.bench.exports.tolerance import Turn
+from pipebench.costs.shapes.transformer import STACKED
 from pipebench.defaults import BEST
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.framework import StepCosts
@@ -116,7 +117,7 @@ def _against_uniform(made: Export) -> str:
     gain = uniform.seconds / made.prediction.seconds - 1
     fit = "" if uniform.fits else ", and it does not fit"
     even = ""
-    layers = sum(operator.kind == "transformer_layer" for operator in made.made.graph.operators)
+    layers = sum(operator.kind in STACKED for operator in made.made.graph.operators)
     if layers and layers % len(made.made.stages):
         even = f" ({layers} layers on {len(made.made.stages)} stages: as equal as can be)"
     if uniform.seconds == made.prediction.seconds:
