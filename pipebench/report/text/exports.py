@@ -11,7 +11,6 @@ from pipebench.defaults import BEST
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.framework import StepCosts
 from pipebench.formats.frameworks import megatron
-from pipebench.formats.frameworks.megatron import write_layout
 from pipebench.formats.frameworks.targets import Target
 from pipebench.report.units import gigabytes, percent, seconds
 
@@ -147,6 +146,6 @@ def _turn(made: Export, turn: Turn) -> str:
 def _rival_text(target: Target, made: Export, turn: Turn) -> str:
     assert turn.rival is not None
     try:
-        return write_layout(megatron.layout_stages(target.can_express(made.made.problem, turn.rival)))
+        return megatron.layout_text(target.can_express(made.made.problem, turn.rival))
     except PipebenchError:
         return "operators a stage " + ", ".join(str(len(stage.operators)) for stage in turn.rival.stages)
