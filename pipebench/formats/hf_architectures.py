@@ -304,6 +304,7 @@ CONFIGS: dict[str, ConfigFacts] = {
 """By model_type."""
 
 REFUSED = {
+    "mamba": "its scan is none of matrix products, as that of mamba2 is",
     "qwen3_next": "most layers have linear attention",
 }
 """Why the layers of a model_type are none that the model `llm` can have. A row of CONFIGS needs that first."""

@@ -68,7 +68,10 @@ WORDS_FOR_PARTS = {
 
 
 def parts(path: str, said: dict[str, Any]) -> str:
-    """A letter of the option `hybrid` for each layer. Raises PipebenchError where the file says no part, or another."""
+    """A letter of the option `hybrid` for each layer.
+
+    Raises PipebenchError where the file says none, or a part that no price knows.
+    """
     pattern, kinds = said.get("hybrid_override_pattern"), said.get("layers_block_type", said.get("layer_types"))
     key, each, words = "hybrid_override_pattern", pattern, PARTS
     if kinds is not None:

@@ -240,7 +240,7 @@ class LayerKernels:
     def _waits(self, *, forward: bool) -> list[float]:
         """For keys and values, and their gradients, of ranks that share out the sequence."""
         ranks, layer = self.shape.context_ranks, self._activations
-        if ranks == 1:
+        if ranks == 1 or not self.shape.heads:
             return []
         assert self.framework.context is not None
         values = self._tokens * self.shape.values / self.ways

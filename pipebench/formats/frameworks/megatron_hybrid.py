@@ -60,19 +60,20 @@ def hybrid_flags(made: Arrangement) -> list[str]:
     layers = [operator for operator in made.graph.operators if operator.kind in ONE_PART]
     shapes = [layer_shape(operator) for operator in layers]
     attention = next((each for each in shapes if each.heads), None)
+    mamba = next((each.mamba for each in shapes if each.mamba), None)
     dense, routed = (_with_experts(shapes, several) for several in (False, True))
-    fed = dense or routed
+    fed, tokens = dense or routed, shapes[0].sequence * made.context_ranks
     lines = [
         SPECIFICATION,
         f"--hidden-size {shapes[0].hidden}",
         *([f"--ffn-hidden-size {fed.ffn}"] if fed else []),
-        f"--num-attention-heads {attention.heads if attention else 1}",
-        f"--seq-length {shapes[0].sequence}",
+        f"--num-attention-heads {attention.heads if attention else made.tensor_parallel}",
+        f"--seq-length {tokens}",
     ]
     if attention:
         lines += _attention(attention)
     lines += _experts(routed) if routed else []
-    lines += _mamba(next((each.mamba for each in shapes if each.mamba), None))
+    lines += _mamba(mamba)
     lines += ["--squared-relu"] if any(each.attributes.get("squared_relu") for each in layers) else []
     lines.append("--normalization RMSNorm")
     if not any(each.output_bias or each.ffn_biases for each in shapes):
@@ -80,7 +81,7 @@ def hybrid_flags(made: Arrangement) -> list[str]:
         lines += ["--add-qkv-bias"] if attention and attention.qkv_bias else []
     if not shapes[0].dropout:
         lines.append("--hidden-dropout 0.0 --attention-dropout 0.0")
-    lines += [f"--max-position-embeddings {shapes[0].sequence}", "--position-embedding-type none"]
+    lines += [f"--max-position-embeddings {tokens}", "--position-embedding-type none"]
     return lines if made.shares_embedding else [*lines, "--untie-embeddings-and-output-weights"]
 
 
