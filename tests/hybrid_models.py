@@ -69,7 +69,7 @@ TINY_HYBRID: dict[str, Any] = {
 
 
 def nano_elements(active: int) -> tuple[int, int, int, int]:
-    """Of Nemotron 3 Nano, counted from its sizes: all Mamba-2 layers, all of experts with so many experts each, all of
+    """Of Nemotron 3 Nano, counted from its sizes: all Mamba-2 layers, all with so many experts each, all of
     attention, and both tables with the last norm.
     """
     h, vocab = 2688, 131_072

@@ -24,7 +24,7 @@ def test_weights_are_shared_out_by_heads_and_groups() -> None:
 
 
 def test_flops_of_the_scan_are_those_of_its_definition() -> None:
-    """Dao & Gu 2024, section 6: pairs inside a chunk for each head, states made and read, scores for each group."""
+    """Dao & Gu 2024, section 6: pairs in a chunk for each head, states made and read, scores for each group."""
     flops = 0.0
     for token in range(T):
         before = token % CHUNK
@@ -73,8 +73,8 @@ def test_a_sequence_shorter_than_a_chunk_is_one_chunk() -> None:
 
 
 def test_what_the_backward_reads_is_kept() -> None:
-    """A token: the layer's input and its norm; what the first product made; the scan's result before and behind the
-    gate; what the last product reads; a deviation for each group.
+    """A token: the layer's input and its norm; what the first product made; the scan's result before and behind
+    the gate; what the last product reads; a deviation for each group.
     """
     projected = 2 * INNER + 2 * G * N + HEADS
     kept = T * (SIZE * (2 * H + projected + 3 * INNER) + 4 * G)
@@ -84,8 +84,8 @@ def test_what_the_backward_reads_is_kept() -> None:
     assert SHAPE.saved_bytes(SIZE, narrow_bytes=1) == kept - T * (H + INNER)
 
 
-def test_parts_alone_are_a_whole_layer_but_for_nothing() -> None:
-    """Attention and a feed-forward part, each with its norm, are a Transformer layer: weights, FLOP, what is kept."""
+def test_parts_alone_are_together_a_whole_layer() -> None:
+    """Attention and a feed-forward part, each with its norm: weights, products, what is kept, what is reduced."""
     attention = LayerShape(sequence=T, hidden=H, norms=1, heads=6, kv_heads=2, head=8)
     feed_forward = LayerShape(sequence=T, hidden=H, norms=1, ffn=80, branches=2)
     whole = LayerShape(sequence=T, hidden=H, heads=6, kv_heads=2, head=8, ffn=80, branches=2)

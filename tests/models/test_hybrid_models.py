@@ -40,7 +40,7 @@ def flops(graph: OperatorGraph) -> int:
 
 
 def test_nemotron_3_nano_has_its_published_parameters() -> None:
-    """31.6 billion, of which a token passes 3.2, or 3.6 with both tables (technical report, table 1)."""
+    """31.6 billion, of which a token passes 3.2, or 3.6 with both tables (its technical report)."""
     counted = parameters(model("llm", **NANO))
     assert counted == sum(nano_elements(128)) == 31_577_937_344
     active = sum(nano_elements(6))
@@ -62,8 +62,8 @@ def test_flops_are_two_a_weight_attention_and_the_scan() -> None:
 
 
 def test_its_flops_a_token_are_those_that_its_published_runs_count() -> None:
-    """TFLOP/s over tokens/s of the source: 22.28 billion. It takes the width of Mamba-2 as twice the model's, and seven
-    FLOP for each state of it (Megatron-LM, num_floating_point_operations); the rest is the same.
+    """TFLOP/s over tokens/s of the source: 22.28 billion. It takes the width of Mamba-2 as twice the model's, and
+    seven FLOP for each state of it (Megatron-LM, num_floating_point_operations); the rest is the same.
     """
     tokens, graph = 8192, model("llm", **NANO)
     scan = sum(forward_flops(op) for op in graph.operators if op.kind == "mamba_layer")

@@ -34,7 +34,7 @@ _LLAMA = "Grattafiori et al. 2024, The Llama 3 Herd of Models, table 3"
 _QWEN = "Yang et al. 2025, Qwen3 Technical Report, table 2, and the public config.json"
 _DEEPSEEK = "DeepSeek-AI 2024, DeepSeek-V3 Technical Report, section 4.2, and the public config.json"
 _OSS = "OpenAI 2025, gpt-oss-120b & gpt-oss-20b Model Card, section 2, and the public config.json"
-_NEMOTRON = "NVIDIA 2025, Nemotron 3 Nano technical report, table 1, and the public config.json"
+_NEMOTRON = "NVIDIA 2025, Nemotron 3 Nano technical report, and the public config.json"
 _SELECTIVE = "Korthikanti et al. 2022, Reducing Activation Recomputation, table 3"
 
 
