@@ -84,13 +84,19 @@ def test_two_devices_share_heads_and_groups_and_reduce_once_each_way() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "experts", "ranks"),
-    [("megatron", 1, 1), ("megatron", 8, 1), ("megatron", 8, 4), ("torchtitan-eager", 1, 1)],
+    ("name", "experts", "ranks", "context"),
+    [
+        ("megatron", 1, 1, 1),
+        ("megatron", 8, 1, 1),
+        ("megatron", 8, 4, 1),
+        ("megatron", 1, 1, 2),
+        ("torchtitan-eager", 1, 1, 1),
+    ],
 )
 def test_attention_and_feed_forward_alone_take_what_a_whole_layer_takes(
-    name: str, experts: int, ranks: int
+    name: str, experts: int, ranks: int, context: int
 ) -> None:
-    common: dict[str, Any] = {"sequence": 1024, "hidden": 1024}
+    common: dict[str, Any] = {"sequence": 1024, "hidden": 1024, "context_ranks": context}
     attention: dict[str, Any] = {"heads": 8, "kv_heads": 2, "head": 128}
     fed: dict[str, Any] = {"ffn": 512, "branches": 2, "experts": experts, "active": min(2, experts)}
     whole = passes(LayerShape(**common, **attention, **fed), 2, 2, ranks, name)
@@ -100,6 +106,8 @@ def test_attention_and_feed_forward_alone_take_what_a_whole_layer_takes(
         assert sum(sum(each.kernels) for each in apart) == pytest.approx(sum(together.kernels))
         assert sum(sum(each.reduces) for each in apart) == sum(together.reduces)
         assert sum(sum(each.exchanges) for each in apart) == pytest.approx(sum(together.exchanges))
+        for launched in ("kernels", "exchanges"):
+            assert sum(len(getattr(each, launched)) for each in apart) == len(getattr(together, launched))
 
 
 def made(framework: str | None = None, *, selective: bool = False, ranks: int = 1, **options: Any) -> Profile:
@@ -133,6 +141,12 @@ def test_ways_to_run_a_hybrid_model(framework: str | None) -> None:
         assert again.backward_s[0] > plain.backward_s[0]
         shape = layer_shape(next(op for op in made(framework).graph.operators if op.name == name))
         assert found[name].alternative("tp2-sp").parameter_bytes == 2 * shape.weights(2)
+
+
+@pytest.mark.parametrize(("groups", "degrees"), [(2, {1, 2}), (4, {1, 2, 4}), (1, {1})])
+def test_tensor_parallelism_divides_the_groups(groups: int, degrees: set[int]) -> None:
+    found = costs(made("megatron", mamba_groups=groups, kv_heads=8))[DENSE_LAYER]
+    assert {way.tensor_parallel for way in found.alternatives} == degrees
 
 
 @pytest.mark.parametrize("framework", [None, "megatron"])

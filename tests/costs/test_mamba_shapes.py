@@ -68,6 +68,34 @@ def test_the_backward_makes_all_but_the_outputs_again() -> None:
     assert sum(step.flops for step in backward) == tokens_states + scores + gradients
 
 
+def test_backward_kernels_move_the_tensors_that_they_read_and_write() -> None:
+    """Those that are no part of the forward. d: the gradient of what stands behind it."""
+    chunks = T // CHUNK
+    x, shared, steps = SIZE * T * INNER, SIZE * T * G * N, SIZE * T * HEADS
+    wide, states, scores = 4 * T * HEADS, chunks * HEADS * P * N, 4 * chunks * G * CHUNK * CHUNK
+    expected = {
+        "gradient of norm": 3 * x,  # input, d output; d input
+        "gradient of gate": 6 * x,  # x, z, result, d result; d z, d result before the gate
+        "gradient of states": shared + wide + x + 4 * states,  # C, decays, d result; d states
+        "pass gradients": 2 * 4 * states + 2 * SIZE * states,  # states, d states; both again, narrow
+        "gradient of x": 3 * x
+        + shared
+        + SIZE * states
+        + scores
+        + 3 * wide,  # x, d result, B, d states; d x, d steps
+        "gradient of B": x + shared + SIZE * states + wide + 4 * T * G * N,  # x, B, d states; d B
+        "gradient of C": x + shared + SIZE * states + wide + 4 * T * G * N,  # d result, C, states; d C
+        "gradient of scores": 2 * x + 2 * wide + scores,  # x, d result; d scores
+        "gradient through scores": scores + 2 * shared,  # d scores, B or C; d of the other one
+        "gradient of decays": 2 * x + 2 * wide + scores,
+        "gradient of steps": steps + 3 * wide,
+        "gradient of convolution": 3 * (x + 2 * shared),
+    }
+    moves = {step.name: moved(step) for step in MAMBA.backward(T)}
+    assert {name: size for name, size in moves.items() if name.startswith(("gradient", "pass g"))} == expected
+    assert moves["pass states"] == 2 * 4 * states  # as they are, in fp32
+
+
 def test_a_sequence_shorter_than_a_chunk_is_one_chunk() -> None:
     assert MAMBA.scan_flops(8) == 8 * (HEADS * 2 * 2 * P * N + HEADS * P * 8 + 2 * 8 * G * N)
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from pipebench.algorithms.chains.level_cuts import cut_items
 from pipebench.costs.shapes.flops import forward_flops
 from pipebench.costs.shapes.transformer import layer_shape
 from pipebench.domain.errors import InvalidValue
@@ -97,6 +98,12 @@ def test_each_layer_has_the_part_that_its_letter_names() -> None:
     assert [layer_shape(op).experts for op in graph.operators[4:6]] == [1, 8]
     assert [layer_shape(op).ffn for op in graph.operators[4:6]] == [512, 192]
     assert graph.operators[1].path == "backbone.layers.0"
+
+
+def test_a_stage_may_end_behind_any_layer() -> None:
+    """Embedding, each layer, norm and head together, as of other language models."""
+    graph = model("llm", **TINY_HYBRID)
+    assert cut_items(graph) == ((0,), *((layer,) for layer in range(1, 9)), (9, 10))
 
 
 @pytest.mark.parametrize(
