@@ -162,6 +162,24 @@ CONFIGS: dict[str, ConfigFacts] = {
     "granite": ConfigFacts(architecture="llama", switches=(ATTENTION_BIAS, MLP_BIAS)),
     "internlm2": ConfigFacts(architecture="internlm2", switches=(Switch("bias", False, ATTENTION_BIASES),)),
     "llama": ConfigFacts(architecture="llama", switches=(ATTENTION_BIAS, MLP_BIAS)),
+    "mamba2": ConfigFacts(
+        architecture="nemotron_h",
+        gated=False,
+        hidden=Key(("hidden_size",), 4096),
+        layers=Key(("num_hidden_layers",), 64),
+        heads=Key((), 1),
+        ffn=Key((), 1),
+        always={
+            "hybrid": "m",
+            "mamba_heads": Key(("num_heads",), 128),
+            "mamba_head": Key(("head_dim",), 64),
+            "mamba_groups": Key(("n_groups",), 8),
+            "mamba_state": Key(("state_size",), 128),
+            "mamba_kernel": Key(("conv_kernel",), 4),
+            "mamba_chunk": Key(("chunk_size",), 256),
+        },
+        required={"use_bias": (False,), "use_conv_bias": (True,)},
+    ),
     "mistral": ConfigFacts(architecture="llama", left_out=WINDOW, windows="all"),
     "mpt": ConfigFacts(
         architecture="mpt",
@@ -185,6 +203,36 @@ CONFIGS: dict[str, ConfigFacts] = {
         head_width=128,
         activation="relu2",
         switches=(ATTENTION_BIAS, MLP_BIAS),
+    ),
+    "nemotron_h": ConfigFacts(
+        architecture="nemotron_h",
+        gated=False,
+        layers=Key(("num_hidden_layers",), 1),
+        kv_heads=Key(("num_key_value_heads",), 8),
+        ffn=Key(("intermediate_size",), 21504),
+        head_width=128,
+        dropout=("hidden_dropout", 0.0),
+        activation="relu2",
+        parts=True,
+        experts=Key(("n_routed_experts", "num_local_experts"), 8),
+        active=Key(("num_experts_per_tok",), 2),
+        expert_ffn=Key(("moe_intermediate_size",), 7688),
+        shared=(Key(("moe_shared_expert_intermediate_size",), 7688),),
+        always={
+            "mamba_heads": Key(("mamba_num_heads",), 128),
+            "mamba_head": Key(("mamba_head_dim",), 64),
+            "mamba_groups": Key(("n_groups", "mamba_n_groups"), 8),
+            "mamba_state": Key(("ssm_state_size",), 128),
+            "mamba_kernel": Key(("conv_kernel", "mamba_d_conv"), 4),
+            "mamba_chunk": Key(("chunk_size", "mamba_chunk_size"), 128),
+        },
+        switches=(ATTENTION_BIAS, MLP_BIAS),
+        required={
+            "use_bias": (False,),
+            "mamba_proj_bias": (False,),
+            "use_conv_bias": (True,),
+            "moe_latent_size": (0,),
+        },
     ),
     "olmo": ConfigFacts(architecture="olmo", switches=(ATTENTION_BIAS,)),
     "olmo2": ConfigFacts(**OLMO2),
@@ -256,13 +304,14 @@ CONFIGS: dict[str, ConfigFacts] = {
 """By model_type."""
 
 REFUSED = {
+    "mamba": "its scan is none of matrix products, as that of mamba2 is",
     "qwen3_next": "most layers have linear attention",
 }
 """Why the layers of a model_type are none that the model `llm` can have. A row of CONFIGS needs that first."""
 
 ROTARY_KEYS = ("partial_rotary_factor", "rotary_pct", "rope_percent")
 """The share of a head's features that is rotated; `rotary_dim` counts them."""
-ACTIVATION_KEYS = ("hidden_activation", "hidden_act", "activation_function", "activation")
+ACTIVATION_KEYS = ("mlp_hidden_act", "hidden_activation", "hidden_act", "activation_function", "activation")
 ACTIVATIONS = {
     "silu": "silu",
     "swish": "silu",

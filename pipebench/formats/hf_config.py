@@ -20,7 +20,7 @@ from pipebench.formats.hf_architectures import (
     ROTARY_KEYS,
 )
 from pipebench.formats.hf_facts import ConfigFacts, Key, Options
-from pipebench.formats.hf_layers import routed, turns, windowed
+from pipebench.formats.hf_layers import parts, routed, turns, windowed
 
 PARTS_OF_A_HEAD = (("nope", 128), ("rope", 64))
 """Words for what is rotated of a head of DeepSeek's latent attention and what is not, and their usual widths."""
@@ -116,8 +116,8 @@ class _ConfigReader:
             "sequence": sequence,
             "positions": longest + facts.more_positions if facts.learned and longest else 0,
             "token_types": self._count(Key(("type_vocab_size",), 2)),
-            "experts": self._count(facts.experts) if facts.experts else 1,
-            "active": self._count(facts.active) if facts.active else 1,
+            "experts": self._count(facts.experts) if facts.experts and not facts.parts else 1,
+            "active": self._count(facts.active) if facts.active and not facts.parts else 1,
             "tied": self._flag("tie_word_embeddings", facts.tied),
             "dropout": self._number(*facts.dropout) > 0,
             "activation": self._activation(),
@@ -130,7 +130,8 @@ class _ConfigReader:
             if isinstance(value, Key):
                 options[name] = self._count(value)
         options |= self._latent(heads) if facts.latent else {}
-        options |= self._routed(options["layers"]) if facts.experts else {}
+        options |= self._parts(options["ffn"]) if facts.parts else {}
+        options |= self._routed(options["layers"]) if facts.experts and not facts.parts else {}
         options |= self._windowed(options["layers"], sequence)
         self._say_what_is_not_priced(options)
         usual = {"kv_heads": heads, "experts": 1, "active": 1, "token_types": 2, "activation": "usual"}
@@ -165,6 +166,16 @@ class _ConfigReader:
             "value_head": self._count(Key(("v_head_dim",), 128)),
             "kv_heads": heads,
         }
+
+    def _parts(self, ffn: int) -> Options:
+        """The part of each layer. ffn: width of a feed-forward part without experts."""
+        facts, letters = self._facts, parts(self._path, self._said)
+        found: Options = {"layers": len(letters), "hybrid": turns(letters)}
+        if "e" not in letters or not (facts.experts and facts.active and facts.expert_ffn):
+            return found
+        found |= {"experts": self._count(facts.experts), "active": self._count(facts.active)}
+        found |= {"ffn": self._count(facts.expert_ffn), "shared_ffn": prod(map(self._count, facts.shared))}
+        return found | ({"dense_ffn": ffn} if "d" in letters else {})
 
     def _routed(self, layers: int) -> Options:
         """Which layers have experts, and the one that all tokens pass."""
@@ -227,6 +238,10 @@ class _ConfigReader:
         if options["rotary_percent"] != 100 and not options.get("key_rank"):
             self._notes.append(
                 f"{options['rotary_percent']} % of a head's features are rotated; the price is of rotating all"
+            )
+        if "m" in options.get("hybrid", ""):
+            self._notes.append(
+                "convolution, scan and norm of Mamba-2 layers are not calibrated: FLOP and bytes by a roofline"
             )
         if options["experts"] > 1:
             self._notes.append(self._experts(options["experts"], options["active"]))

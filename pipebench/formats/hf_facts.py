@@ -43,7 +43,8 @@ class ConfigFacts:
     windows: which layers see a window where no `layer_types` says it (`hf_layers`). full_every: every such layer
     sees all. routed: which layers have experts; first_routed: before how many none has. dense_ffn: width of the
     others. shared: counts whose product is the width of an expert that all tokens pass. latent: keys and values
-    are of low rank.
+    are of low rank. parts: layers have one part each, which `hybrid_override_pattern` or `layers_block_type` names
+    (`hf_layers`); then `experts`, `active`, `expert_ffn` and `shared` count where some have experts.
     left_out: what no price knows and holds where the file does not say its key. not_priced: of all of them.
     """
 
@@ -78,6 +79,8 @@ class ConfigFacts:
     dense_ffn: Key | None = None
     shared: tuple[Key, ...] = ()
     latent: bool = False
+    parts: bool = False
+    expert_ffn: Key | None = None
 
 
 ATTENTION_BIASES: Options = {"qkv_bias": True, "out_bias": True}

@@ -5,6 +5,7 @@ from itertools import groupby
 from typing import Any
 
 from pipebench.domain.errors import PipebenchError
+from pipebench.domain.limits import MOST_LAYERS
 from pipebench.formats.hf_facts import ConfigFacts, Key
 
 SEES = {"full_attention": "f", "sliding_attention": "w", "chunked_attention": "w"}
@@ -51,6 +52,46 @@ def windowed(path: str, said: dict[str, Any], facts: ConfigFacts, layers: int, c
     if facts.windows == "turns":
         return "".join("w" if (layer + 1) % every else "f" for layer in range(layers))
     return "w" * layers if facts.windows == "all" else None
+
+
+PARTS = {"M": "m", "*": "a", "-": "d", "E": "e"}
+"""Letters of `hybrid_override_pattern` to those of the option `hybrid`."""
+WORDS_FOR_PARTS = {
+    "mamba": "m",
+    "linear_attention": "m",
+    "attention": "a",
+    "full_attention": "a",
+    "mlp": "d",
+    "moe": "e",
+}
+"""Words of `layers_block_type`, of older files and of newer ones."""
+
+
+def parts(path: str, said: dict[str, Any]) -> str:
+    """A letter of the option `hybrid` for each layer.
+
+    Raises PipebenchError where the file says none, or a part that no price knows.
+    """
+    pattern, kinds = said.get("hybrid_override_pattern"), said.get("layers_block_type", said.get("layer_types"))
+    key, each, words = "hybrid_override_pattern", pattern, PARTS
+    if kinds is not None:
+        key, each, words = "layers_block_type", kinds, WORDS_FOR_PARTS
+    if not isinstance(each, str if words is PARTS else list) or not each:
+        raise PipebenchError(
+            f"{path}: nothing says which part each layer has", "give hybrid_override_pattern, such as M-M-M*-"
+        )
+    if len(each) > MOST_LAYERS:
+        raise PipebenchError(f"{path}: {key} has {len(each)} layers, at most {MOST_LAYERS} are read")
+    other = next((part for part in each if not isinstance(part, str) or part not in words), None)
+    if other is not None:
+        raise PipebenchError(
+            f"{path}: {key} has {repr(other)[:40]}, only {', '.join(words)} can be priced",
+            "profile the model and use --profile",
+        )
+    layers = said.get("num_hidden_layers")
+    if layers is not None and layers != len(each):
+        raise PipebenchError(f"{path}: num_hidden_layers is {repr(layers)[:40]}, {key} has {len(each)}")
+    return "".join(words[part] for part in each)
 
 
 def routed(path: str, said: dict[str, Any], facts: ConfigFacts, layers: int, count: Count) -> str:

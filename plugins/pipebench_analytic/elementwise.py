@@ -1,4 +1,4 @@
-"""What runs between the products of a Transformer layer: norms, rotations, activations, residuals.
+"""What runs between the products of a layer: norms, rotations, activations, residuals.
 
 Each moves bytes through memory. Written by hand or made by a compiler it is one kernel. Eager PyTorch launches one
 for each operation, RMS norms and rotations in fp32, and one for each sum of gradients where a tensor has several
@@ -24,6 +24,7 @@ class Activations:
     the feed-forward part. branches: 2 where that is gated. rms: whether norms scale and do not shift.
     mask: of a dropout, as a share of the bytes of an activation; 0 where there is none.
     repeats_keys: whether keys and values are written once for each head of queries.
+    parts: with a residual around each.
     """
 
     hidden: float
@@ -36,6 +37,7 @@ class Activations:
     rms: bool
     mask: float
     repeats_keys: bool
+    parts: int = 2
 
 
 class ElementwiseKernels(ABC):
@@ -122,7 +124,7 @@ class FusedKernels(ElementwiseKernels):
         return [self._moved(2 + layer.mask, layer.hidden)]
 
     def sums(self, layer: Activations) -> list[float]:
-        return [self._moved(2, layer.hidden)] * 2
+        return [self._moved(2, layer.hidden)] * layer.parts
 
 
 class EagerKernels(ElementwiseKernels):
@@ -171,12 +173,12 @@ class EagerKernels(ElementwiseKernels):
         return self._dropout(layer)
 
     def sums(self, layer: Activations) -> list[float]:
-        """Of both residuals, of query, key and value, and of the branches."""
+        """Of the residuals, of query, key and value, and of the branches."""
         heads, branches = (
-            [self._moved(3, layer.gathered)] * 2,
+            [self._moved(3, layer.gathered)] * (2 if layer.queries else 0),
             [self._moved(3, layer.routed)] * (layer.branches - 1),
         )
-        return [*[self._moved(3, layer.hidden)] * 2, *heads, *branches]
+        return [*[self._moved(3, layer.hidden)] * layer.parts, *heads, *branches]
 
     def _dropout(self, layer: Activations) -> list[float]:
         return [self._moved(2 + layer.mask, layer.hidden)] if layer.mask else []

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
 
+from pipebench.costs.shapes.transformer import LAYERS
 from pipebench.domain.errors import PipebenchError, nearest
 from pipebench.domain.graph import Operator, OperatorGraph
 
@@ -128,8 +129,7 @@ KINDS: dict[str, Kind] = {
     # Of language models only what the backward reads is told here; `language` prices them.
     "position_embedding": Kind(),
     "token_norm": Kind(reads_inputs=True),
-    "further_layer": Kind(contraction=True, reads_inputs=True),
-    "transformer_layer": Kind(contraction=True, reads_inputs=True),
+    **dict.fromkeys(LAYERS, Kind(contraction=True, reads_inputs=True)),
     "vocab_embedding": Kind(reads_inputs=True),
     "vocab_head": Kind(contraction=True, reads_inputs=True),
 }

@@ -11,15 +11,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import gcd
 
+from pipebench.costs.shapes.mamba import ScanStep
 from pipebench.costs.shapes.transformer import (
     EMBEDDING,
     FURTHER,
     HEAD,
     LANGUAGE_KINDS,
-    LAYER,
     LAYERS,
     LOGIT_BYTES,
     NORM,
+    STACKED,
     LayerShape,
     layer_shape,
 )
@@ -34,6 +35,7 @@ from pipebench_analytic.work import OperatorWork
 
 DEFINITION = (
     "language models: inputs of norms and products, query, key, value and context, both sides of the activation, "
+    "of Mamba-2 what its first product made and three activations of its heads, "
     "dropout masks, attention's row sums; fp32 logits; under tensor parallelism all of it split, over the "
     "sequence "
     "outside the products"
@@ -58,7 +60,7 @@ class Parts:
     saved: bytes for a sample.
     kept: the same when the forward is run again; None where that changes nothing.
     core: the kernel of attention's core, where there is one. It is fused and keeps no scores, so that to run it
-    again wins no memory.
+    again wins no memory: what selective recomputation repeats, nothing where there is no core.
     experts: of `held` the bytes of experts that ranks share out. dispatched: bytes for a sample that these ranks
     exchange, twice forward and twice backward.
     core_gradient: the kernel of the core's backward. passed: bytes of keys and values of one rank for a sample,
@@ -85,11 +87,14 @@ def is_language(kind: str) -> bool:
 
 
 def tensor_degrees(graph: OperatorGraph, largest: int) -> tuple[int, ...]:
-    """Powers of two from 2 that divide heads, key heads, feed-forward width and sequence of every layer."""
-    shapes = [layer_shape(operator) for operator in graph.operators if operator.kind == LAYER]
+    """Powers of two from 2 that divide heads, key heads, groups of heads, feed-forward width and sequence of every
+    layer.
+    """
+    shapes = [layer_shape(operator) for operator in graph.operators if operator.kind in STACKED]
     common = 0
     for shape in shapes:
         common = gcd(common, shape.heads, shape.kv_heads, shape.ffn, shape.shared_ffn, shape.sequence)
+        common = gcd(common, shape.mamba.groups) if shape.mamba else common
     degrees = []
     ways = 2
     while ways <= largest and common and common % ways == 0:
@@ -129,7 +134,7 @@ def language_costs(
         offered += [
             _alternative(parts, roofline, sizes, ways, again, shared)
             for again in recomputed
-            if again == "full" or parts.core is not None
+            if again == "full" or work.operator.kind in LAYERS
         ]
     contracts = work.operator.kind in (*LAYERS, HEAD)
     return OperatorCosts(
@@ -270,22 +275,27 @@ def _layer(shape: LayerShape, size: int, ways: int, ranks: int) -> Parts:
     if ranks > 1:
         routing = [Kernel(0.0, stream + copies)] * 2
         routing += [Kernel(0.0, 2 * copies)] * 2 if shape.experts > ranks else []
-    states = size * tokens * (shape.queries + shape.keys + shape.values + shape.context) / ways
-    core = Kernel(shape.core_flops / ways, states, 0.0, tokens)
-    core_gradient = Kernel(2.5 * core.flops, 2 * core.bytes, 0.0, tokens)
+    core = core_gradient = None
+    if shape.heads:
+        states = size * tokens * (shape.queries + shape.keys + shape.values + shape.context) / ways
+        core = Kernel(shape.core_flops / ways, states, 0.0, tokens)
+        core_gradient = Kernel(2.5 * core.flops, 2 * core.bytes, 0.0, tokens)
     inner = size * tokens * (shape.active * shape.ffn + shape.shared_ffn) / ways
-    residuals = [Kernel(0.0, 3 * stream)] * 2
-    passes = [Kernel(0.0, 2 * stream)] * shape.norm_count + [*residuals, Kernel(0.0, (shape.branches + 1) * inner)]
-    back = [Kernel(0.0, 5 * stream)] * shape.norm_count + [
-        *residuals,
-        Kernel(0.0, (2 * shape.branches + 1) * inner),
-    ]
+    residuals = [Kernel(0.0, 3 * stream)] * shape.parts
+    passes = [*[Kernel(0.0, 2 * stream)] * shape.norm_count, *residuals]
+    back = [*[Kernel(0.0, 5 * stream)] * shape.norm_count, *residuals]
+    if shape.ffn:
+        passes.append(Kernel(0.0, (shape.branches + 1) * inner))
+        back.append(Kernel(0.0, (2 * shape.branches + 1) * inner))
+    if shape.mamba:
+        passes += _steps(shape.mamba.forward(shape.sequence), tokens / ways, size)
+        back += _steps(shape.mamba.backward(shape.sequence), tokens / ways, size)
     passes += _besides(shape, size * tokens / ways, 2, 3)
     back += _besides(shape, size * tokens / ways, 5, 3)
     saved = shape.saved_bytes(size, ways, dispatches=ranks > 1)
     return Parts(
-        forward=(*products, core, *passes, *routing),
-        inputs=(*products, core_gradient, *back, *routing),
+        forward=(*products, *((core,) if core else ()), *passes, *routing),
+        inputs=(*products, *((core_gradient,) if core_gradient else ()), *back, *routing),
         weights=products,
         reduced=sum(shape.crossings(shared=ranks > 1)) * size * tokens if ways > 1 else 0.0,
         held=size * shape.weights(ways, ranks),
@@ -297,6 +307,14 @@ def _layer(shape: LayerShape, size: int, ways: int, ranks: int) -> Parts:
         core_gradient=core_gradient,
         passed=size * tokens * (shape.keys + shape.values) / ways if shape.context_ranks > 1 else 0.0,
     )
+
+
+def _steps(steps: Sequence[ScanStep], tokens: float, size: int) -> list[Kernel]:
+    """Kernels of a scan: contractions where they have FLOP."""
+    return [
+        Kernel(tokens * step.flops, tokens * step.bytes(size), 0.0, tokens if step.flops else 0.0)
+        for step in steps
+    ]
 
 
 def _with_lookup(parts: Parts, operator: Operator, size: int, ways: int) -> Parts:

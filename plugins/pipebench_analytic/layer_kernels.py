@@ -1,4 +1,4 @@
-"""The kernels of one Transformer layer, in the order in which eager code launches them, and how long they take.
+"""The kernels of one layer, in the order in which eager code launches them, and how long they take.
 
 A device runs them one after the other, at measured speeds; the host launches them one after the other, and where
 that takes longer it is the time. Products: Megatron-LM's split over heads and over the feed-forward width (Shoeybi
@@ -14,7 +14,7 @@ from pipebench.costs.shapes.transformer import LayerShape
 from pipebench.domain.framework import Attention, Framework
 from pipebench_analytic.context import backward_waits_s, forward_waits_s
 from pipebench_analytic.elementwise import ELEMENTWISE, Activations, ElementwiseKernels
-from pipebench_analytic.part_kernels import LatentKernels, SharedKernels
+from pipebench_analytic.part_kernels import LatentKernels, MambaKernels, SharedKernels
 from pipebench_analytic.speeds import Speeds
 
 FLASH_BACKWARD = {2: 3.0, 3: 2.5}
@@ -96,7 +96,7 @@ class OperatorPasses:
 
 @dataclass(frozen=True)
 class LayerKernels:
-    """The kernels of one Transformer layer on one of `ways` devices, at a number of samples."""
+    """The kernels of one layer on one of `ways` devices, at a number of samples."""
 
     shape: LayerShape
     samples: int
@@ -157,10 +157,11 @@ class LayerKernels:
             rms=shape.rms,
             mask=1 / size if shape.dropout else 0.0,
             repeats_keys=self.framework.repeats_keys and shape.keys < shape.queries,
+            parts=shape.parts,
         )
 
     def passes(self) -> OperatorPasses:
-        """Norms and two residuals around attention and the feed-forward part."""
+        """Norms and a residual around each part."""
         between, layer = self._between, self._activations
         # Where ranks share out experts each works on its own part of the sequence: attention alone is split.
         each_token = self.shape.crossings(shared=self._shared) if self.ways > 1 else ()
@@ -170,15 +171,16 @@ class LayerKernels:
         back = [
             *between.norm_backward(layer.hidden, layer.rms) * self.shape.norm_count,
             *(each for elements in self._normed_heads for each in between.norm_backward(elements, layer.rms)),
-            *between.residual_backward(layer) * 2,
-            *between.activation_backward(layer),
+            *between.residual_backward(layer) * self.shape.parts,
+            *(between.activation_backward(layer) if self.shape.ffn else ()),
             *self._bias_gradients(),
             *between.sums(layer),
             *self._latent.backward(),
             *self._beside.backward(),
+            *self._mamba.backward(),
         ]
         norms = [*between.norm(layer.hidden, layer.rms) * self.shape.norm_count, *self._head_norms]
-        residuals = between.residual(layer) * 2
+        residuals = between.residual(layer) * self.shape.parts
         again = Pass(core) if self.attention == "selective" else Pass()
         return OperatorPasses(
             Pass(
@@ -187,10 +189,11 @@ class LayerKernels:
                     *forward,
                     *core,
                     *residuals,
-                    *between.activation(layer),
+                    *(between.activation(layer) if self.shape.ffn else ()),
                     *self._routing(forward=True),
                     *self._latent.forward(),
                     *self._beside.forward(),
+                    *self._mamba.forward(),
                 ],
                 reduces,
                 exchanges=[*exchanges, *self._waits(forward=True)],
@@ -237,7 +240,7 @@ class LayerKernels:
     def _waits(self, *, forward: bool) -> list[float]:
         """For keys and values, and their gradients, of ranks that share out the sequence."""
         ranks, layer = self.shape.context_ranks, self._activations
-        if ranks == 1:
+        if ranks == 1 or not self.shape.heads:
             return []
         assert self.framework.context is not None
         values = self._tokens * self.shape.values / self.ways
@@ -284,6 +287,10 @@ class LayerKernels:
         """The expert that all tokens pass."""
         inner = self._tokens * self.shape.shared_ffn / self.ways
         return SharedKernels(self.shape, self._between, self._moved, self._activations, inner)
+
+    @cached_property
+    def _mamba(self) -> MambaKernels:
+        return MambaKernels(self.shape, self.speeds, self.samples, self.ways, self.element_bytes)
 
     @cached_property
     def _normed_heads(self) -> tuple[float, ...]:
@@ -342,8 +349,10 @@ class LayerKernels:
         ]
 
     def _core_forward(self) -> list[float]:
-        """Scores and the weighted sum of values: fused, or as eager kernels."""
+        """Scores and the weighted sum of values: fused, or as eager kernels; nothing without attention."""
         shape, stream = self.shape, self.speeds.stream_s
+        if not shape.heads:
+            return []
         rotations = self._between.rotations(self._activations)
         if self.attention == "flash":
             return [*rotations, *self._fused()]
@@ -354,6 +363,8 @@ class LayerKernels:
 
     def _core_backward(self) -> list[float]:
         shape, stream, size = self.shape, self.speeds.stream_s, self.element_bytes
+        if not shape.heads:
+            return []
         rotations = self._between.rotations_backward(self._activations)
         if self.attention == "flash":
             return [*rotations, *self._fused(FLASH_BACKWARD[self.framework.flash_generation])]

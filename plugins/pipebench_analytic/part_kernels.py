@@ -1,4 +1,5 @@
-"""What parts that not every layer has run between its products: latent attention, an expert that all tokens pass.
+"""What parts that not every layer has run between its products: latent attention, an expert that all tokens pass,
+Mamba-2.
 
 moved: seconds of a kernel that reads and writes so many elements so often.
 """
@@ -6,8 +7,10 @@ moved: seconds of a kernel that reads and writes so many elements so often.
 from collections.abc import Callable
 from dataclasses import replace
 
+from pipebench.costs.shapes.mamba import ScanStep
 from pipebench.costs.shapes.transformer import LayerShape
 from pipebench_analytic.elementwise import Activations, ElementwiseKernels
+from pipebench_analytic.speeds import Speeds
 
 Moved = Callable[[float, float], float]
 
@@ -68,3 +71,36 @@ class SharedKernels:
             return []
         scaled = [self._moved(3, self._hidden)] if self._gated else []
         return [*self._between.activation_backward(self._layer), *scaled, self._moved(3, self._hidden)]
+
+
+class MambaKernels:
+    """The convolution, the scan and the norm of a Mamba-2 part; nothing where there is none.
+
+    No kernel of them is measured: each takes what its products take at the rate of attention's batched products,
+    or what it moves takes, whichever is longer. Of several samples what the first product made is copied from
+    sequence first to sample first, and the result back (Megatron-LM, core/ssm/mamba_mixer.py).
+    """
+
+    def __init__(self, shape: LayerShape, speeds: Speeds, samples: int, ways: int, element_bytes: int) -> None:
+        self._mamba, self._sequence, self._speeds = shape.mamba, shape.sequence, speeds
+        self._tokens, self._size = samples * shape.sequence / ways, element_bytes
+        self._copies = samples > 1
+
+    def forward(self) -> list[float]:
+        """The kernels in seconds."""
+        return self._steps(self._mamba.forward(self._sequence)) if self._mamba else []
+
+    def backward(self) -> list[float]:
+        """Those of the backward."""
+        return self._steps(self._mamba.backward(self._sequence)) if self._mamba else []
+
+    def _steps(self, steps: tuple[ScanStep, ...]) -> list[float]:
+        assert self._mamba is not None
+        widths = (self._mamba.projected, self._mamba.inner) if self._copies else ()
+        return [
+            *(self._speeds.stream_s(2 * self._size * self._tokens * width) for width in widths),
+            *(
+                self._speeds.batched_product_s(self._tokens * step.flops, self._tokens * step.bytes(self._size))
+                for step in steps
+            ),
+        ]

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from pipebench.costs.shapes.context import with_context_ranks
 from pipebench.costs.shapes.experts import with_expert_ranks
 from pipebench.costs.shapes.rescale import in_precision
+from pipebench.costs.shapes.transformer import MAMBA
 from pipebench.domain.calibration import Calibration
 from pipebench.domain.cluster import DeviceType
 from pipebench.domain.errors import PipebenchError
@@ -57,6 +58,10 @@ MODELLED_EXCHANGE = (
 MODELLED_CONTEXT = (
     "what ranks that share out sequences exchange is modelled, not measured: keys and values go from rank to rank "
     "at the rate of the links, beside the steps of attention's core"
+)
+MODELLED_SCAN = (
+    "convolution, scan and norm of Mamba-2 layers are not calibrated: their FLOP and bytes by a roofline, nothing "
+    "of them was measured"
 )
 FORMULAS = "1"
 """Version of the profiler's formulas: a profile made with another one is not comparable."""
@@ -291,6 +296,7 @@ def _provenance(
             *((WHOLE_TENSORS,) if language and request.framework is None else ()),
             *((MODELLED_EXCHANGE,) if request.expert_parallel > 1 else ()),
             *((MODELLED_CONTEXT,) if request.context_parallel > 1 else ()),
+            *((MODELLED_SCAN,) if MAMBA in kinds else ()),
             *(_priced_as(request, options.kernels) if language else ()),
             *(() if fitted is UNSET else _not_measured(kinds, fitted)),
         ),

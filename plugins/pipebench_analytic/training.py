@@ -8,17 +8,20 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from pipebench.costs.shapes.transformer import (
+    ATTENTION,
     EMBEDDING,
+    FEED_FORWARD,
     FURTHER,
     HEAD,
     LAYERS,
+    MAMBA,
     NORM,
     OVERLAPPED,
     SEQUENCE_SPLIT,
     WIDE_BYTES,
     layer_shape,
 )
-from pipebench.domain.framework import Attention, Framework
+from pipebench.domain.framework import Attention, Checkpoints, Framework
 from pipebench.domain.graph import Operator
 from pipebench.domain.profile import Alternative, OperatorCosts
 from pipebench.domain.recomputation import Repeated
@@ -82,7 +85,7 @@ class TrainingCosts:
         """
         plain = self._seconds(operator, weight_bytes, 1, "none")
         kinds: tuple[Repeated, ...] = ("none", "full", "selective") if selective else ("none", "full")
-        if operator.kind not in LAYERS or (self._shares(operator) and self._framework.selective == "products"):
+        if operator.kind not in LAYERS or self._framework.selective not in self._checkpoints(operator):
             kinds = kinds[:2]
         key = (_likeness(operator, weight_bytes), *degrees, *kinds)
         if key not in self._offered:
@@ -124,6 +127,11 @@ class TrainingCosts:
             backward_collective_s=_where_any(took.backward_collectives),
             expert_bytes=self._expert_bytes(operator),
         )
+
+    def _checkpoints(self, operator: Operator) -> tuple[Checkpoints, ...]:
+        """Kinds of selective checkpointing that are known of a layer."""
+        whole = operator.kind not in (ATTENTION, FEED_FORWARD, MAMBA) and not self._shares(operator)
+        return ("core", "products") if whole else ("core",)
 
     def _shares(self, operator: Operator) -> bool:
         """Whether ranks share out the experts of an operator."""

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import cast
 
 from pipebench.costs.shapes.attention import Latent, latent_attributes
+from pipebench.costs.shapes.mamba import MAMBA_SIZES, Mamba
 from pipebench.costs.shapes.transformer import (
     EMBEDDING,
     FURTHER,
     HEAD,
-    LAYER,
     NORM,
     POSITIONS,
     VARIATIONS,
@@ -48,10 +48,9 @@ def build_llm(context: Context) -> OperatorGraph:
         held = rows * hidden + (norm_weights if bert else 0)
         chain.add("positions", POSITIONS, {"rows": rows}, {"positions.table": held}, positions[0])
     for layer, shape in enumerate(layers_of(options)):
-        dims = _dims(shape)
         attributes = _attributes(shape, options)
         weights = {f"layers.{layer}.weights": shape.weights()}
-        chain.add(f"layers.{layer}", LAYER, dims, weights, f"{layers}{layer}", attributes, layer)
+        chain.add(f"layers.{layer}", shape.kind, shape.dims, weights, f"{layers}{layer}", attributes, layer)
     for further in range(options.mtp):
         chain.add_further(further, f"{layers}{options.layers + further}")
     held = norm_weights + (hidden * (hidden + 1) if bert else 0)
@@ -65,28 +64,28 @@ def build_llm(context: Context) -> OperatorGraph:
     return chain.graph()
 
 
-def _dims(shape: LayerShape) -> dict[str, int]:
-    return {"heads": shape.heads, "kv_heads": shape.kv_heads, "head": shape.head, "ffn": shape.ffn}
-
-
 def _attributes(shape: LayerShape, options: LLMOptions) -> dict[str, int]:
     """Of a layer: what its shape is besides its widths, and what frameworks are told of it."""
-    named = ("branches", "experts", "active", "bias", "dropout", "causal", "vectors")
+    named = (*(("branches", "experts", "active", "bias") if shape.ffn else ()), "dropout", "causal", "vectors")
     attributes = {name: int(getattr(shape, name)) for name in named}
     attributes |= {name: 1 for name in VARIATIONS if getattr(shape, name)}
     attributes |= {name: getattr(shape, name) for name in WIDTHS if getattr(shape, name)}
     attributes |= latent_attributes(shape.latent)
     if shape.norms != 2:
         attributes["norms"] = shape.norms
-    if options.activation not in ("usual", "silu" if shape.branches == 2 else "gelu"):
+    if shape.ffn and options.activation not in ("usual", "silu" if shape.branches == 2 else "gelu"):
         attributes[options.activation] = 1
-    if options.rotary_percent != 100:
+    if shape.heads and options.rotary_percent != 100:
         attributes["rotary_percent"] = options.rotary_percent
     return attributes | ({"alibi": 1} if options.alibi else {})
 
 
 def layers_of(options: LLMOptions) -> list[LayerShape]:
     """The shape of each layer, those that are alike made once."""
+    if options.hybrid:
+        parts = take_turns(options.hybrid, options.layers)
+        alone = {part: _part(options, part) for part in set(parts)}
+        return [alone[part] for part in parts]
     windowed = take_turns(options.windowed or "w", options.layers)
     routed = take_turns(options.routed or "e", options.layers)
     each = list(zip(windowed, routed, strict=True))
@@ -133,6 +132,20 @@ def _layer(options: LLMOptions, *, windowed: bool, routed: bool) -> LayerShape:
         shared_ffn=options.shared_ffn if routed else 0,
         shared_gate=options.shared_gate and routed,
     )
+
+
+def _part(options: LLMOptions, part: str) -> LayerShape:
+    """A layer of one part: its letter in the option `hybrid`. Of a whole layer's shape what that part has."""
+    whole = replace(_layer(options, windowed=True, routed=part == "e"), norms=1)
+    if part != "a":
+        whole = replace(whole, heads=0, kv_heads=0, head=0, qkv_bias=False, out_bias=False)
+        whole = replace(whole, head_norm=False, wide_head_norm=False)
+    if part in "am":
+        whole = replace(whole, ffn=0, branches=1, ffn_bias=False)
+    if part == "m":
+        mamba = Mamba(**{name: getattr(options, f"mamba_{name}") for name in MAMBA_SIZES})
+        whole = replace(whole, mamba=mamba)
+    return whole
 
 
 class _Chain:
@@ -189,7 +202,7 @@ class _Chain:
         options = self._options
         last = layers_of(options)[-1]
         shape = replace(last, further=True)
-        dims = _dims(shape) | {"entries": options.vocab}
+        dims = shape.dims | {"entries": options.vocab}
         name = f"mtp.{number}"
         weights = {f"{name}.weights": shape.weights(), "embedding.table": options.vocab * options.hidden}
         self.add(name, FURTHER, dims, weights, path, _attributes(shape, options), streams=2 + number)

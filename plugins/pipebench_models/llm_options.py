@@ -19,6 +19,7 @@ Architecture = Literal[
     "gptj",
     "internlm2",
     "mpt",
+    "nemotron_h",
     "olmo",
     "opt",
     "phi",
@@ -35,7 +36,8 @@ class ArchitectureFacts:
     paths: modules of the embedding, of the layers (their number follows), of the norm, of the head and, where
     positions are learned, of those. norm: rms, layer (it shifts), scale (it subtracts the mean and scales), plain
     (it has no weights). gated: whether the feed-forward part is. biases: whether all products of a layer have one.
-    causal: whether a token sees those before it only. routed: whether there may be several experts.
+    causal: whether a token sees those before it only. routed: whether there may be several experts. hybrid:
+    whether each layer has one part, which the option `hybrid` names.
     """
 
     paths: tuple[str, ...]
@@ -44,6 +46,7 @@ class ArchitectureFacts:
     biases: bool = False
     causal: bool = True
     routed: bool = False
+    hybrid: bool = False
 
     @property
     def vectors(self) -> int:
@@ -87,6 +90,12 @@ ARCHITECTURES: dict[Architecture, ArchitectureFacts] = {
     ),
     "mpt": ArchitectureFacts(
         ("transformer.wte", "transformer.blocks.", "transformer.norm_f", "lm_head"), norm="scale"
+    ),
+    "nemotron_h": ArchitectureFacts(
+        ("backbone.embeddings", "backbone.layers.", "backbone.norm_f", "lm_head"),
+        norm="rms",
+        routed=True,
+        hybrid=True,
     ),
     "olmo": ArchitectureFacts(MODEL, norm="plain", gated=True),
     "opt": ArchitectureFacts((*DECODER, "model.decoder.embed_positions")),
@@ -133,6 +142,10 @@ class LLMOptions(Value, frozen=True, kw_only=True):
     that all tokens pass besides (0: none). shared_gate: it is scaled by a product of its own. key_rank: keys and
     values are made of so many features (0: of all), as in DeepSeek-V2, and with query_rank queries; rotated: of a
     head's `head` features those that are rotated, which keys share; value_head: width of a value (0: as head).
+    hybrid: the one part of each layer (architecture=nemotron_h): m is Mamba-2, a attention, d one feed-forward
+    part, e experts; a number repeats the letter, and layers take turns (memema). mamba_heads, mamba_head: heads of
+    Mamba-2 and features of each; mamba_groups: of heads that share what writes and reads their states, of
+    mamba_state features; mamba_kernel: tokens of its convolution; mamba_chunk: tokens of a chunk of its scan.
     mtp: further tokens that are predicted, by a layer each, as in DeepSeek-V3, with the model's head and table.
     model_type: what its config.json calls it, for the model's name (empty: the architecture).
     """
@@ -177,6 +190,13 @@ class LLMOptions(Value, frozen=True, kw_only=True):
     key_rank: int = 0
     rotated: int = 0
     value_head: int = 0
+    hybrid: str = ""
+    mamba_heads: int = 0
+    mamba_head: int = 64
+    mamba_groups: int = 8
+    mamba_state: int = 128
+    mamba_kernel: int = 4
+    mamba_chunk: int = 128
     mtp: int = 0
     model_type: str = ""
 
@@ -207,7 +227,7 @@ class LLMOptions(Value, frozen=True, kw_only=True):
         )
         require(
             self.experts == 1 or self.facts.routed,
-            f"experts={self.experts}: only architecture=mixtral has several",
+            f"experts={self.experts}: only architecture=mixtral and nemotron_h have several",
         )
         require(
             not self.head_norm or self.facts.norm != "plain",
@@ -234,6 +254,7 @@ class LLMOptions(Value, frozen=True, kw_only=True):
         )
         self._require_attention()
         self._require_experts()
+        self._require_hybrid()
 
     def _require_attention(self) -> None:
         """Raise InvalidValue where options on windows or on latent attention do not go together."""
@@ -276,4 +297,37 @@ class LLMOptions(Value, frozen=True, kw_only=True):
             said = getattr(self, name)
             require(not said or self.experts > 1, f"{name}={str(said).lower()}: only with experts")
         require(self.shared_ffn > 0 or not self.shared_gate, "shared_gate=true: only with shared_ffn")
-        require(self.routed != "" or not self.dense_ffn, f"dense_ffn={self.dense_ffn}: only with routed")
+        require(
+            self.routed != "" or self.facts.hybrid or not self.dense_ffn,
+            f"dense_ffn={self.dense_ffn}: only with routed",
+        )
+
+    def _require_hybrid(self) -> None:
+        """Raise InvalidValue where options on layers of one part do not go together."""
+        require(
+            re.fullmatch(r"([made]\d{0,4})*", self.hybrid) is not None,
+            f"hybrid={self.hybrid}: it takes m (Mamba-2), a (attention), d (dense) and e (experts), and numbers "
+            "that repeat, such as m2a",
+        )
+        require(
+            self.facts.hybrid == bool(self.hybrid),
+            "architecture=nemotron_h: say the part of each layer with hybrid, such as hybrid=md3ad"
+            if self.facts.hybrid
+            else f"hybrid={self.hybrid}: only architecture=nemotron_h has layers of one part",
+        )
+        if not self.hybrid:
+            return
+        for name in ("routed", "window", "chunk", "sinks", "key_rank", "mtp", "parallel"):
+            said = getattr(self, name)
+            require(not said, f"{name}={str(said).lower()}: not with hybrid")
+        require(self.norms == 2, f"norms={self.norms}: not with hybrid, whose layers have one each")
+        parts = take_turns(self.hybrid, self.layers)
+        require(("e" in parts) == (self.experts > 1), f"experts={self.experts}: hybrid has e where there are some")
+        if "m" not in parts:
+            return
+        names = ("mamba_heads", "mamba_head", "mamba_groups", "mamba_state", "mamba_kernel", "mamba_chunk")
+        require_positive(self, *names)
+        require(
+            self.mamba_heads % self.mamba_groups == 0,
+            f"mamba_groups={self.mamba_groups} does not divide mamba_heads={self.mamba_heads}",
+        )

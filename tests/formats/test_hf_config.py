@@ -91,7 +91,8 @@ def test_more_tokens_than_the_model_takes(tmp_path: Path) -> None:
     ("changes", "reason"),
     [
         ({"num_hidden_layers": 2001}, "num_hidden_layers is 2001, it must be a whole number from 1 to 2000"),
-        ({"model_type": "mamba"}, "unknown architecture 'mamba'.*llama, llama4_text, mistral, mixtral"),
+        ({"model_type": "rwkv"}, "unknown architecture 'rwkv'.*llama, llama4_text, mamba2, mistral, mixtral"),
+        ({"model_type": "mamba"}, "mamba cannot be priced: its scan"),
         ({"model_type": "lama"}, "did you mean 'llama'"),
         ({"model_type": None}, "no model_type"),
         ({"model_type": ["llama"]}, "unknown architecture \\['llama'\\]"),

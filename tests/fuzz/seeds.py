@@ -400,8 +400,25 @@ def _configurations() -> Iterator[Seed]:
         "no_rope_layers": [1, 0],
         "interleave_moe_layer_step": 2,
     }
-    configs = {"llama": llama, "gpt2": gpt2, "mixtral": mixtral, "falcon": falcon, "opt": opt}
-    configs |= {"gpt_oss": gpt_oss, "deepseek_v3": deepseek, "llama4_text": scout}
+    nemotron_h = llama | {
+        "model_type": "nemotron_h",
+        "hybrid_override_pattern": "ME",
+        "mamba_num_heads": 4,
+        "mamba_head_dim": 16,
+        "n_groups": 2,
+        "moe_intermediate_size": 32,
+        "moe_shared_expert_intermediate_size": 64,
+        "n_routed_experts": 4,
+    }
+    configs = {
+        "llama": llama,
+        "nemotron_h": nemotron_h,
+        "gpt2": gpt2,
+        "mixtral": mixtral,
+        "falcon": falcon,
+        "opt": opt,
+    }
+    configs |= {"gpt_oss": gpt_oss, "deepseek_v3": deepseek, "llama4_text": scout, "nemotron_h": nemotron_h}
     for name, said in configs.items():
         yield Seed("config", f"{name}.config.json", "json", json.dumps(said).encode())
 

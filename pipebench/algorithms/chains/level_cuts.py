@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 
 from pipebench.costs.model import CostModel
-from pipebench.costs.shapes.transformer import EMBEDDING, FURTHER, HEAD, LAYER, NORM, POSITIONS
+from pipebench.costs.shapes.transformer import EMBEDDING, FURTHER, HEAD, NORM, POSITIONS, STACKED
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.plan import Plan
 
@@ -56,7 +56,7 @@ def language_items(graph: OperatorGraph) -> Groups | None:
     order = graph.topological
     heads = tuple(op for op in order if kinds[op] in (FURTHER, NORM, HEAD))
     tables = tuple(op for op in order if kinds[op] in (EMBEDDING, POSITIONS))
-    layers = [op for op in order if kinds[op] == LAYER]
+    layers = [op for op in order if kinds[op] in STACKED]
     if not (layers and tables and heads) or len(heads) + len(tables) + len(layers) != len(kinds):
         return None
     return (tables, *((layer,) for layer in layers), heads)

@@ -34,6 +34,7 @@ _LLAMA = "Grattafiori et al. 2024, The Llama 3 Herd of Models, table 3"
 _QWEN = "Yang et al. 2025, Qwen3 Technical Report, table 2, and the public config.json"
 _DEEPSEEK = "DeepSeek-AI 2024, DeepSeek-V3 Technical Report, section 4.2, and the public config.json"
 _OSS = "OpenAI 2025, gpt-oss-120b & gpt-oss-20b Model Card, section 2, and the public config.json"
+_NEMOTRON = "NVIDIA 2025, Nemotron 3 Nano technical report, and the public config.json"
 _SELECTIVE = "Korthikanti et al. 2022, Reducing Activation Recomputation, table 3"
 
 
@@ -131,6 +132,25 @@ PUBLIC: dict[str, ModelSizes] = {
     ),
     "gpt-oss-20b": _gpt_oss(layers=24, experts=32),
     "gpt-oss-120b": _gpt_oss(layers=36, experts=128),
+    "nemotron-3-nano": ModelSizes(
+        architecture="nemotron_h",
+        layers=52,
+        hidden=2688,
+        heads=32,
+        kv_heads=2,
+        ffn=1856,
+        head=128,
+        experts=128,
+        active=6,
+        vocab=131072,
+        besides={
+            "hybrid": "memem" + 4 * "aememem" + "aemememem" + "aememememe",
+            "mamba_heads": 64,
+            "shared_ffn": 3712,
+            "activation": "squared_relu",
+        },
+        source=_NEMOTRON,
+    ),
     "megatron-22b": ModelSizes(
         architecture="gpt2", layers=48, hidden=6144, heads=64, vocab=51200, source=_SELECTIVE
     ),

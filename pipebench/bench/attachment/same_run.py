@@ -17,7 +17,7 @@ from pipebench.bench.accuracy.framework import (
 )
 from pipebench.bench.accuracy.run import Run
 from pipebench.bench.accuracy.sizes import GATED, architecture_of, sizes_of
-from pipebench.costs.shapes.transformer import EMBEDDING, LAYER, layer_shape
+from pipebench.costs.shapes.transformer import ATTENTION, EMBEDDING, FEED_FORWARD, LAYER, STACKED, layer_shape
 from pipebench.defaults import ONE_F_ONE_B
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan
@@ -62,7 +62,7 @@ def _word(said: Said) -> str:
 def _layout(run: Run, made: Arrangement) -> Iterator[Compared]:
     """Degrees, batches and cuts. One that the log leaves out follows from the others."""
     stages_of_a_device = run.vpp or (1 if run.schedule == ONE_F_ONE_B else None)
-    layers = [sum(operator.kind == LAYER for operator in stage) for stage in made.operators]
+    layers = [sum(operator.kind in STACKED for operator in stage) for stage in made.operators]
     yield "devices", run.gpus, {made.plan.devices_used * made.context_ranks}
     yield "mini-batch", run.gbs, {made.problem.mini_batch}
     yield "tensor parallelism", run.tp, {made.tensor_parallel}
@@ -77,27 +77,29 @@ def _layout(run: Run, made: Arrangement) -> Iterator[Compared]:
 def _model(run: Run, made: Arrangement) -> Iterator[Compared]:
     """Sizes and architecture of the model."""
     sizes = sizes_of(run)
-    layers = [operator for operator in made.graph.operators if operator.kind == LAYER]
+    layers = [operator for operator in made.graph.operators if operator.kind in STACKED]
     yield "layers", sizes.get("layers"), {len(layers)} if layers else set()
-    for what, name in (
-        ("width", "hidden"),
-        ("heads", "heads"),
-        ("key and value heads", "kv_heads"),
-        ("feed-forward width", "ffn"),
+    attention, feed_forward = (LAYER, ATTENTION), (LAYER, FEED_FORWARD)
+    for what, name, kinds in (
+        ("width", "hidden", STACKED),
+        ("heads", "heads", attention),
+        ("key and value heads", "kv_heads", attention),
+        ("feed-forward width", "ffn", feed_forward),
     ):
-        yield what, sizes.get(name), {*_dims(made, LAYER, name)}
-    yield "tokens of a sample", run.seq, {each * made.context_ranks for each in _dims(made, LAYER, "sequence")}
+        yield what, sizes.get(name), {*_dims(made, kinds, name)}
+    yield "tokens of a sample", run.seq, {each * made.context_ranks for each in _dims(made, STACKED, "sequence")}
     architecture = architecture_of(run.model)
     gated: Said = None if architecture is None else architecture in GATED
-    yield "a gated feed-forward", gated, {layer_shape(layer).branches == GATED_BRANCHES for layer in layers}
+    shapes = [layer_shape(layer) for layer in layers if layer.kind in feed_forward]
+    yield "a gated feed-forward", gated, {shape.branches == GATED_BRANCHES for shape in shapes}
     said, ways = sizes.get("vocab"), made.tensor_parallel
-    padded = {megatron_vocabulary(entries, ways) for entries in _dims(made, EMBEDDING, "entries")}
+    padded = {megatron_vocabulary(entries, ways) for entries in _dims(made, (EMBEDDING,), "entries")}
     yield "padded vocabulary", said and megatron_vocabulary(said, ways), {*padded}
 
 
-def _dims(made: Arrangement, kind: str, name: str) -> set[int]:
-    """Values of a dim of the operators of a kind."""
-    return {each.dims[name] for each in made.graph.operators if each.kind == kind and name in each.dims}
+def _dims(made: Arrangement, kinds: tuple[str, ...], name: str) -> set[int]:
+    """Values of a dim of the operators of these kinds."""
+    return {each.dims[name] for each in made.graph.operators if each.kind in kinds and name in each.dims}
 
 
 def _setting(run: Run, made: Arrangement) -> Iterator[Compared]:
@@ -126,7 +128,7 @@ def _recomputations(made: Arrangement, said: str, torchtitan: bool) -> set[Said]
     Megatron-LM's selective recomputation is in the profile, and its fused attention keeps no scores anyway.
     """
     if made.recompute == "stage":
-        largest = max(sum(operator.kind == LAYER for operator in stage) for stage in made.operators)
+        largest = max(sum(operator.kind in STACKED for operator in stage) for stage in made.operators)
         return {"stage" if largest > 1 else "full"}
     if made.recompute == "none" and said == "selective" and not torchtitan:
         return {"selective"}

@@ -8,7 +8,7 @@ sees as many devices as there are such groups, with what one rank computes, keep
 
 from msgspec.structs import replace
 
-from pipebench.costs.shapes.transformer import LANGUAGE_KINDS, LAYER, LAYERS, layer_shape
+from pipebench.costs.shapes.transformer import LANGUAGE_KINDS, LAYERS, STACKED, layer_shape
 from pipebench.defaults import LANGUAGE_MODEL
 from pipebench.domain.cluster import Cluster, LinkLevel, Ranks, as_one
 from pipebench.domain.errors import InvalidValue
@@ -32,7 +32,7 @@ def refuse_context_ranks(graph: OperatorGraph, ranks: int, cluster: Cluster, pin
     """
     if ranks == 1:
         return
-    lengths = sorted({operator.dims[SEQUENCE] for operator in graph.operators if operator.kind == LAYER})
+    lengths = sorted({operator.dims[SEQUENCE] for operator in graph.operators if operator.kind in STACKED})
     if not lengths or any(operator.kind not in LANGUAGE_KINDS for operator in graph.operators):
         raise InvalidValue(
             f"--cp {ranks}: {name} is no language model whose layers are one operator each",
@@ -67,11 +67,15 @@ def refuse_context_ranks(graph: OperatorGraph, ranks: int, cluster: Cluster, pin
 
 
 def _partial(graph: OperatorGraph) -> str:
-    """The first layer whose attention ranks do not share out evenly, or ''. Megatron-LM's ring has none."""
+    """The first layer whose attention ranks do not share out evenly, or that has a scan, or ''. Megatron-LM's ring
+    has none.
+    """
     for operator in graph.operators:
         shape = layer_shape(operator) if operator.kind in LAYERS else None
         if shape and (shape.window or shape.chunk or shape.sinks):
             return f"queries of layer {operator.name!r} see a part of the keys, or sinks: that has no price"
+        if shape and shape.mamba:
+            return f"layer {operator.name!r} is Mamba-2: how ranks share out the sequence of its scan has no price"
     return ""
 
 

@@ -6,7 +6,7 @@ A multiply and an add are two FLOP; halve the figure of a contraction for the MA
 from collections.abc import Callable
 from math import prod
 
-from pipebench.costs.shapes.transformer import layer_shape
+from pipebench.costs.shapes.transformer import LAYERS, layer_shape
 from pipebench.domain.errors import PipebenchError, nearest
 from pipebench.domain.graph import Operator, OperatorGraph
 
@@ -58,9 +58,10 @@ def _positions(operator: Operator) -> int:
 
 
 def _layer(operator: Operator) -> int:
-    """All products of a Transformer layer and the core of its attention; norms and residuals are left out."""
+    """All products of a layer, the core of its attention and its scan; norms and residuals are left out."""
     shape = layer_shape(operator)
-    return int(sum(product.flops for product in shape.products) + shape.core_flops)
+    scan = shape.mamba.scan_flops(shape.sequence) if shape.mamba else 0.0
+    return int(sum(product.flops for product in shape.products) + shape.core_flops + scan)
 
 
 def _none(operator: Operator) -> int:
@@ -96,7 +97,7 @@ FLOPS: dict[str, Callable[[Operator], int]] = {
     "stack": _none,
     "unstack": _none,
     "token_norm": _normalisation,
-    **dict.fromkeys(("further_layer", "transformer_layer"), _layer),
+    **dict.fromkeys(LAYERS, _layer),
     "vocab_embedding": _none,
     "vocab_head": _contraction,
 }

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-SPLIT_BY_INPUT = ("out", "down", "shared_down")
+SPLIT_BY_INPUT = ("out", "down", "shared_down", "mamba_out")
 """Products that tensor parallelism splits by their inputs; all others of a layer by their outputs."""
 
 

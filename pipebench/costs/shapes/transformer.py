@@ -1,4 +1,7 @@
-"""Shapes of one Transformer layer: its weights, its products and what its backward reads. No times.
+"""Shapes of one layer of a language model: its weights, its products and what its backward reads. No times.
+
+A Transformer layer has attention and a feed-forward part. Layers of a hybrid model have one part each: one of
+these or Mamba-2 (`mamba`).
 
 Counts are of elements for one sample (weights: in all). `ways` devices share the layer as in Megatron-LM: products
 are split over heads and over the feed-forward width, norms and residuals over the sequence (Shoeybi et al. 2019,
@@ -8,6 +11,7 @@ section 3; Korthikanti et al. 2022, section 4.2.2).
 from dataclasses import dataclass
 
 from pipebench.costs.shapes.attention import Latent, latent_of, seen_pairs
+from pipebench.costs.shapes.mamba import MAMBA_SIZES, Mamba
 from pipebench.costs.shapes.products import SPLIT_BY_INPUT, Product
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.framework import Elementwise
@@ -16,9 +20,13 @@ from pipebench.domain.graph import Operator
 LAYER = "transformer_layer"
 FURTHER = "further_layer"
 """A layer that predicts the token behind the next one (`LayerShape.further`)."""
-LAYERS = (LAYER, FURTHER)
+ATTENTION, FEED_FORWARD, MAMBA = "attention_layer", "feed_forward_layer", "mamba_layer"
+"""Layers of one part, with a norm before it and a residual around it."""
+STACKED = (LAYER, ATTENTION, FEED_FORWARD, MAMBA)
+"""Layers that a model is a stack of."""
+LAYERS = (*STACKED, FURTHER)
 EMBEDDING, POSITIONS, NORM, HEAD = "vocab_embedding", "position_embedding", "token_norm", "vocab_head"
-LANGUAGE_KINDS = (EMBEDDING, POSITIONS, LAYER, FURTHER, NORM, HEAD)
+LANGUAGE_KINDS = (EMBEDDING, POSITIONS, *LAYERS, NORM, HEAD)
 """Kinds of a language model's operators, in the order in which a sample meets them."""
 
 STATISTIC_BYTES = 4
@@ -48,16 +56,17 @@ class LayerShape:
     router has one. shared_ffn: width of an expert that all tokens pass besides, 0 for none; shared_gate: whether
     it is scaled by a product of its own. further: the layer reads the embedding of the next token besides: both
     are normed and one product joins them, and its result is normed for the head (DeepSeek-AI 2024, DeepSeek-V3,
-    section 2.2).
+    section 2.2). heads: 0 where there is no attention; ffn: 0 where there is no feed-forward part; mamba: the part
+    of that name, where there is one.
     """
 
     sequence: int
     hidden: int
-    heads: int
-    kv_heads: int
-    head: int
-    ffn: int
-    branches: int
+    heads: int = 0
+    kv_heads: int = 0
+    head: int = 0
+    ffn: int = 0
+    branches: int = 1
     experts: int = 1
     active: int = 1
     bias: bool = False
@@ -80,7 +89,30 @@ class LayerShape:
     shared_ffn: int = 0
     shared_gate: bool = False
     further: bool = False
+    mamba: Mamba | None = None
     context_ranks: int = 1
+
+    @property
+    def kind(self) -> str:
+        """Of the operator that the layer is."""
+        if self.mamba:
+            return MAMBA
+        if not self.heads:
+            return FEED_FORWARD
+        if not self.ffn:
+            return ATTENTION
+        return FURTHER if self.further else LAYER
+
+    @property
+    def dims(self) -> dict[str, int]:
+        """Of that operator, beside the tokens and the width."""
+        part = self.mamba or self
+        return {name: getattr(part, name) for name in SIZES[self.kind]}
+
+    @property
+    def parts(self) -> int:
+        """Parts with a residual around them."""
+        return (self.heads > 0) + (self.ffn > 0) + (self.mamba is not None)
 
     @property
     def whole_sequence(self) -> int:
@@ -118,12 +150,15 @@ class LayerShape:
         s, h = float(self.sequence), self.hidden
         routed = s * self.active
         states = (Product("qkv", s, h, self.queries + 2 * self.keys),)
-        made = [
-            *(self.latent.products(s, h, self.heads, self.head) if self.latent else states),
-            Product("out", s, self.context, h),
-            Product("up", routed, h, self.branches * self.ffn, self.experts),
-            Product("down", routed, self.ffn, h, self.experts),
-        ]
+        made: list[Product] = []
+        if self.heads:
+            made += self.latent.products(s, h, self.heads, self.head) if self.latent else states
+            made.append(Product("out", s, self.context, h))
+        if self.ffn:
+            made.append(Product("up", routed, h, self.branches * self.ffn, self.experts))
+            made.append(Product("down", routed, self.ffn, h, self.experts))
+        if self.mamba:
+            made += self.mamba.products(s, h)
         if self.experts > 1:
             made.append(Product("router", s, h, self.experts, split=False))
         if self.shared_ffn:
@@ -144,15 +179,22 @@ class LayerShape:
         up = Product("up", s * self.active, h, self.ffn, self.experts)
         states = Product("query", s, h, self.queries), Product("key", s, h, self.keys)
         shared = Product("shared_up", s, h, self.shared_ffn), Product("shared_down", s, self.shared_ffn, h)
-        return (
+        attention = (
             *(
                 self.latent.products(s, h, self.heads, self.head)
                 if self.latent
                 else (*states, Product("value", s, h, self.keys))
             ),
             Product("out", s, self.context, h),
+        )
+        feed_forward = (
             *(up,) * self.branches,
             Product("down", s * self.active, self.ffn, h, self.experts),
+        )
+        return (
+            *(attention if self.heads else ()),
+            *(feed_forward if self.ffn else ()),
+            *(self.mamba.products(s, h) if self.mamba else ()),
             *((*(shared[0],) * self.branches, shared[1]) if self.shared_ffn else ()),
             *((Product("join", s, 2 * h, h),) if self.further else ()),
         )
@@ -183,7 +225,7 @@ class LayerShape:
 
         Parts one after the other have an input each, and a norm for each besides. A norm of a result reads it.
         """
-        return self.norms + (1 if self.parallel else 2)
+        return self.norms + (1 if self.parallel else self.parts)
 
     @property
     def norm_count(self) -> int:
@@ -193,7 +235,7 @@ class LayerShape:
     @property
     def reads(self) -> int:
         """Different activations that the first products read."""
-        return 1 if self.parallel and self.norms == 1 else 2
+        return 1 if self.parallel and self.norms == 1 else self.parts
 
     @property
     def core_flops(self) -> float:
@@ -214,7 +256,12 @@ class LayerShape:
         """
         besides = (self.hidden,) * 2 if self.further else ()
         attention = (self.hidden + self.latent.gathered(self.hidden)) / 2 if self.latent else self.hidden
-        return (attention, *(() if shared and not self.shared_ffn else (self.hidden,)), *besides)
+        return (
+            *((attention,) if self.heads else ()),
+            *((self.hidden,) if self.ffn and (not shared or self.shared_ffn) else ()),
+            *((self.hidden,) if self.mamba else ()),
+            *besides,
+        )
 
     @property
     def split_weights(self) -> int:
@@ -225,6 +272,7 @@ class LayerShape:
         biases += self.experts * self.branches * self.ffn if self.ffn_biases else 0
         of_heads = self.queries + self.keys if self.wide_head_norm else 0
         of_heads += self.heads if self.sinks else 0
+        of_heads += self.mamba.vectors if self.mamba else 0
         return sum(product.weights for product in self.products if product.split) + biases + of_heads
 
     @property
@@ -305,7 +353,7 @@ class LayerShape:
         eager = elementwise == "eager"
         inner = (2 * self.branches if eager else self.branches + 1) * (self.active * self.ffn + self.shared_ffn)
         routed = (self.active - 1) * self.hidden if self.experts > 1 else 0
-        masks = 2 * MASK_BYTES * self.hidden if self.dropout else 0
+        masks = self.parts * MASK_BYTES * self.hidden if self.dropout else 0
         less = 0 if narrow_bytes is None else element_bytes - narrow_bytes
         around: float = element_bytes * (self.streams * self.hidden + routed) + masks
         around -= less * (self.reads * self.hidden + routed + latent)
@@ -318,6 +366,9 @@ class LayerShape:
         inside += self.heads * (softmax if scores else STATISTIC_BYTES)
         inside += WIDE_BYTES * normed if eager and self.rms else 0
         inside -= less * (self.active * self.ffn + self.shared_ffn) - (narrow_bytes or 0) * self.context
+        if self.mamba:
+            inside += element_bytes * self.mamba.kept + STATISTIC_BYTES * self.mamba.groups
+            inside -= less * self.mamba.inner
         if sequence_split:
             whole = self.reads * (element_bytes - less) * self.hidden if keeps_gathered else 0
             return self.sequence * (whole + (around - whole + inside) / ways)
@@ -379,6 +430,16 @@ WIDTHS = ("window", "chunk", "shared_ffn")
 """Other fields that it has where they are not 0."""
 
 
+SIZES: dict[str, tuple[str, ...]] = {
+    LAYER: ("heads", "kv_heads", "head", "ffn"),
+    FURTHER: ("heads", "kv_heads", "head", "ffn"),
+    ATTENTION: ("heads", "kv_heads", "head"),
+    FEED_FORWARD: ("ffn",),
+    MAMBA: MAMBA_SIZES,
+}
+"""Dims of an operator that is a layer, by its kind, beside `sequence` and `hidden`."""
+
+
 def layer_shape(operator: Operator, context_ranks: int = 1) -> LayerShape:
     """The shape that an operator of LAYERS describes. context_ranks: those of its graph.
 
@@ -386,13 +447,17 @@ def layer_shape(operator: Operator, context_ranks: int = 1) -> LayerShape:
     """
     dims, said = operator.dims, operator.attributes
     try:
+        size = {name: dims[name] for name in SIZES[operator.kind]}
+        mamba = Mamba(**size) if operator.kind == MAMBA else None
+        size = {} if mamba else size
         return LayerShape(
             sequence=dims["sequence"],
             hidden=dims["hidden"],
-            heads=dims["heads"],
-            kv_heads=dims["kv_heads"],
-            head=dims["head"],
-            ffn=dims["ffn"],
+            heads=size.get("heads", 0),
+            kv_heads=size.get("kv_heads", 0),
+            head=size.get("head", 0),
+            ffn=size.get("ffn", 0),
+            mamba=mamba,
             branches=said.get("branches", 1),
             experts=said.get("experts", 1),
             active=said.get("active", 1),

@@ -11,6 +11,13 @@ from pipebench.domain.profile import NarrowPrecision
 from pipebench.formats.frameworks.arrangement import Arrangement, CannotExpress
 from pipebench.formats.frameworks.facts import TORCHTITAN, framework_family
 from pipebench.formats.frameworks.launch import megatron_launch
+from pipebench.formats.frameworks.megatron_hybrid import (
+    HYBRID_EXCLUSIVE,
+    hybrid_flags,
+    hybrid_unsaid,
+    is_hybrid,
+    pattern,
+)
 from pipebench.formats.frameworks.megatron_model import model_flags, unsaid
 
 MOST_SYMBOLS = 100_000
@@ -131,6 +138,35 @@ def layout_stages(made: Arrangement) -> tuple[str, ...]:
     kinds = {operator.kind for operator in made.graph.operators}
     if not kinds <= set(SYMBOLS) or LAYER not in kinds:
         raise CannotExpress("the model is no language model of embedding, layers and head (see --config)")
+    _require_turns(made)
+    stages = []
+    for position, operators in enumerate(made.operators):
+        symbols = "".join(SYMBOLS[operator.kind] for operator in operators)
+        if not symbols:
+            what = operators[0].name
+            raise CannotExpress(f"stage {position} holds {what!r} alone, which Megatron does not place by itself")
+        if any(op.kind == POSITIONS for op in operators) and "E" not in symbols:
+            raise CannotExpress(f"stage {position} holds the positions, which are part of the embedding (E)")
+        stages.append(symbols)
+    _require_groups(made, [stage.count("t") for stage in stages])
+    return tuple(stages)
+
+
+def layout_text(made: Arrangement) -> str:
+    """Which layers each stage has, as the flag for it takes it. Raises CannotExpress."""
+    return "|".join(_hybrid_stages(made)) if is_hybrid(made.graph) else write_layout(layout_stages(made))
+
+
+def _hybrid_stages(made: Arrangement) -> tuple[str, ...]:
+    """The letters of each stage. Raises CannotExpress."""
+    _require_turns(made)
+    stages = pattern(made)
+    _require_groups(made, list(map(len, stages)))
+    return stages
+
+
+def _require_turns(made: Arrangement) -> None:
+    """Raise CannotExpress where ranks do not take stages in turn, as Megatron-LM runs them."""
     if not made.stands("in-turn"):
         raise CannotExpress("stages are not placed in turn: Megatron runs stage k on rank k % pp")
     if made.virtual > 1 and made.pipeline == 1:
@@ -142,23 +178,15 @@ def layout_stages(made: Arrangement) -> tuple[str, ...]:
             f"{made.rounds} micro-batches in groups of {made.pipeline}: Megatron interleaves whole groups only",
             "plan with --vpp 1",
         )
-    stages = []
-    for position, operators in enumerate(made.operators):
-        symbols = "".join(SYMBOLS[operator.kind] for operator in operators)
-        if not symbols:
-            what = operators[0].name
-            raise CannotExpress(f"stage {position} holds {what!r} alone, which Megatron does not place by itself")
-        if any(op.kind == POSITIONS for op in operators) and "E" not in symbols:
-            raise CannotExpress(f"stage {position} holds the positions, which are part of the embedding (E)")
-        stages.append(symbols)
-    if made.recompute == "stage":
-        counts = {stage.count("t") for stage in stages if "t" in stage}
-        if len(counts) > 1:
-            raise CannotExpress(
-                "whole stages recompute and have different numbers of layers; Megatron's groups are of one size",
-                "plan with --recompute full",
-            )
-    return tuple(stages)
+
+
+def _require_groups(made: Arrangement, layers: Sequence[int]) -> None:
+    """Raise CannotExpress where whole stages recompute and are not alike. layers: of each stage."""
+    if made.recompute == "stage" and len({count for count in layers if count}) > 1:
+        raise CannotExpress(
+            "whole stages recompute and have different numbers of layers; Megatron's groups are of one size",
+            "plan with --recompute full",
+        )
 
 
 def flags(made: Arrangement) -> str:
@@ -170,15 +198,20 @@ def flags(made: Arrangement) -> str:
             "torchtitan's selective checkpointing keeps other operators than Megatron-LM's: price it with "
             "--framework megatron"
         )
-    stages = layout_stages(made)
-    layers = sum(operator.kind == LAYER for operator in made.graph.operators)
-    check_layout(stages, made.pipeline, layers, sum(operator.kind == FURTHER for operator in made.graph.operators))
+    hybrid = is_hybrid(made.graph)
+    if hybrid:
+        counts = list(map(len, _hybrid_stages(made)))
+    else:
+        stages = layout_stages(made)
+        counts = [stage.count("t") for stage in stages]
+        further = sum(operator.kind == FURTHER for operator in made.graph.operators)
+        check_layout(stages, made.pipeline, sum(counts), further)
     problem = made.problem
     lines = [
-        *model_flags(made, layers),
+        *(hybrid_flags(made) if hybrid else model_flags(made, sum(counts))),
         f"--tensor-model-parallel-size {made.tensor_parallel}",
         f"--pipeline-model-parallel-size {made.pipeline}",
-        f"--pipeline-model-parallel-layout '{write_layout(stages)}'",
+        f"--{'hybrid-layer-pattern' if hybrid else 'pipeline-model-parallel-layout'} '{layout_text(made)}'",
         *_experts(made),
         *_context(made),
         f"--micro-batch-size {made.micro_batch}",
@@ -199,7 +232,7 @@ def flags(made: Arrangement) -> str:
     lines += _gradients(problem.regime)
     lines += _optimizer(problem.regime)
     lines += _overlap(made)
-    lines += _recompute(made, stages)
+    lines += _recompute(made, counts)
     return "\n".join(lines) + "\n"
 
 
@@ -237,15 +270,19 @@ def _context(made: Arrangement) -> list[str]:
 
 def comments(made: Arrangement) -> list[str]:
     """What to know besides: GPUs and what follows from them, the environment, flags that exclude these."""
+    hybrid = is_hybrid(made.graph)
     return [
         *megatron_launch(made).lines(),
-        EXCLUSIVE,
+        HYBRID_EXCLUSIVE if hybrid else EXCLUSIVE,
         *(
             ["optimizer: the plan counts none, Megatron-LM's usual one is Adam (--optimizer adam)"]
             if made.problem.regime.optimizer == "none"
             else []
         ),
-        *(f"no flag says this of the model, its layer specification is yours: {what}" for what in unsaid(made)),
+        *(
+            f"no flag says this of the model, its layer specification is yours: {what}"
+            for what in (hybrid_unsaid(made) if hybrid else unsaid(made))
+        ),
         "flags that do not bear on the plan (base of rotations, epsilon of norms, tokenizer, data) are yours",
         "the final norm runs with the last layer's or the head's stage, as Megatron places it",
     ]
@@ -296,10 +333,11 @@ def _overlap(made: Arrangement) -> list[str]:
     return ["--overlap-grad-reduce", *(["--overlap-param-gather"] if regime.shards_optimizer else [])]
 
 
-def _recompute(made: Arrangement, stages: tuple[str, ...]) -> list[str]:
+def _recompute(made: Arrangement, layers: Sequence[int]) -> list[str]:
+    """layers: of each stage."""
     if made.recompute == "none":
         return []
     if made.recompute == "selective":
         return ["--recompute-granularity selective"]
-    size = 1 if made.recompute == "full" else max(stage.count("t") for stage in stages)
+    size = 1 if made.recompute == "full" else max(layers)
     return [f"--recompute-granularity full --recompute-method uniform --recompute-num-layers {size}"]

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from pipebench.bench.exports.export import Export, Refusal
 from pipebench.bench.exports.tolerance import Turn
+from pipebench.costs.shapes.transformer import STACKED
 from pipebench.defaults import BEST
 from pipebench.documents.units import quantity
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.framework import StepCosts
 from pipebench.formats.frameworks import megatron
-from pipebench.formats.frameworks.megatron import write_layout
 from pipebench.formats.frameworks.targets import Target
 from pipebench.report.units import gigabytes, percent, seconds
 
@@ -117,7 +117,7 @@ def _against_uniform(made: Export) -> str:
     gain = uniform.seconds / made.prediction.seconds - 1
     fit = "" if uniform.fits else ", and it does not fit"
     even = ""
-    layers = sum(operator.kind == "transformer_layer" for operator in made.made.graph.operators)
+    layers = sum(operator.kind in STACKED for operator in made.made.graph.operators)
     if layers and layers % len(made.made.stages):
         even = f" ({layers} layers on {len(made.made.stages)} stages: as equal as can be)"
     if uniform.seconds == made.prediction.seconds:
@@ -152,6 +152,6 @@ def _turn(made: Export, turn: Turn) -> str:
 def _rival_text(target: Target, made: Export, turn: Turn) -> str:
     assert turn.rival is not None
     try:
-        return write_layout(megatron.layout_stages(target.can_express(made.made.problem, turn.rival)))
+        return megatron.layout_text(target.can_express(made.made.problem, turn.rival))
     except PipebenchError:
         return "operators a stage " + ", ".join(str(len(stage.operators)) for stage in turn.rival.stages)

@@ -276,7 +276,7 @@ def test_a_partition_is_taken_as_it_is() -> None:
         ({"ep": "8"}, "experts that the suite does not know"),
         (QWEN | {"ep": "16"}, "ranks of a stage that cannot share out the experts"),
         (QWEN | {"model": "Qwen3_30B_a3B (tokendrop)"}, "tokens that experts drop"),
-        (QWEN | {"model": "Nemotron_3_Nano"}, "experts that the suite does not know"),
+        (QWEN | {"model": "Nemotron_3_Ultra"}, "experts that the suite does not know"),
         (QWEN | {"model": "DeepSeekV4 Flash"}, "experts that the suite does not know"),
         (
             QWEN | {"tp": "2", "recompute": "none + no sequence parallel"},
