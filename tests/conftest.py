@@ -1,12 +1,17 @@
 """Tests take turns on a machine among themselves, not with whoever else runs pipebench there."""
 
+import fcntl
 import gc
+import hashlib
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
+from numba.core.dispatcher import Dispatcher
 
 from tests.cli.command_line import CommandLine
 
@@ -42,6 +47,29 @@ def own_machine_lock(tmp_path_factory: pytest.TempPathFactory) -> None:
     """The lock for timing trials lies in the folder for temporary files; subprocesses inherit it."""
     os.environ["TMPDIR"] = str(tmp_path_factory.mktemp("machine"))
     tempfile.tempdir = None
+
+
+@pytest.fixture(scope="session", autouse=True)
+def kernels_in_turn(own_machine_lock: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A worker that needs a kernel which another one compiles waits, and reads what that one has kept."""
+    locks = tmp_path_factory.getbasetemp().parent
+    compile_now, held = Dispatcher.compile, set[str]()
+
+    def compile_in_turn(dispatcher: Any, signature: Any) -> Any:
+        kept = getattr(getattr(dispatcher._cache, "_cache_file", None), "_index_path", "")
+        if not kept or kept in held:
+            return compile_now(dispatcher, signature)
+        with open(locks / f"{hashlib.sha256(kept.encode()).hexdigest()[:16]}.turn", "ab") as turn:
+            fcntl.flock(turn, fcntl.LOCK_EX)
+            held.add(kept)
+            try:
+                return compile_now(dispatcher, signature)
+            finally:
+                held.remove(kept)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Dispatcher, "compile", compile_in_turn)
+        yield
 
 
 @pytest.fixture

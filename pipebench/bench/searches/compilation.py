@@ -3,7 +3,7 @@
 import contextlib
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -13,6 +13,7 @@ from threading import Event, Lock
 import msgspec
 
 from pipebench.bench.components import Ready, ready_planner
+from pipebench.bench.machine.flock import acquire
 from pipebench.bench.searches.isolated import compile_kernels, compile_part
 from pipebench.bench.searches.isolation.client import isolation, server_of_its_own
 from pipebench.bench.searches.request import Searcher
@@ -24,6 +25,12 @@ from pipebench.system.kernel_folder import kernel_folder
 MARKS = ".compiled"
 """Beside the folders of kernels: empty files, one for each search whose kernels were compiled."""
 
+TURN = "turn"
+"""Beside the marks: the file that a command locks while it compiles."""
+
+PATIENCE_S = 120.0
+POLL_S = 0.05
+
 Compilation = tuple[Ready, Searcher]
 """A planner, and the search for which its kernels are compiled."""
 
@@ -32,6 +39,8 @@ def compile_side_by_side(
     host: Host, searches: Iterable[Compilation], starting: Callable[[list[str]], None]
 ) -> None:
     """Compile for planners of plugins what no command of this environment has compiled yet, on all cores.
+
+    Commands that begin together compile one after the other: each finds what those before it have compiled.
 
     starting: told of the planners before the work begins, if there is any. A trial compiles what it needs besides:
     kernels that only an option reaches, and those whose code has changed since.
@@ -46,6 +55,22 @@ def compile_side_by_side(
     if not names:
         return
     starting(names)
+    with _turn(folder / TURN):
+        left = {mark: each for mark, each in new.items() if not mark.exists()}
+        if left:
+            _compile(host, left)
+
+
+@contextlib.contextmanager
+def _turn(file: Path) -> Iterator[None]:
+    """Wait for other commands that compile, but not for one that hangs, nor where files have no locks."""
+    with contextlib.ExitStack() as held:
+        with contextlib.suppress(OSError):
+            acquire(held.enter_context(open(file, "ab")).fileno(), "exclusive", PATIENCE_S, POLL_S)
+        yield
+
+
+def _compile(host: Host, new: dict[Path, Compilation]) -> None:
     isolation().prepare()
     agenda = _Agenda(_tasks(host, new))
     with ThreadPoolExecutor(_cores()) as pool:

@@ -115,52 +115,68 @@ def fits(
     room_ns: int,
     memory_bytes: int,
     pairs: IntArray,
-    made: IntArray,
+    heads: IntArray,
 ) -> bool:
     """Whether a row of each operator of the set goes into the room and the memory together.
 
-    pairs: time and memory of the best choices so far, the quickest first. made: room for the next ones.
+    pairs: room for time and memory of the best choices so far and of the next ones, the quickest first, shape
+    (2, 2, MOST_PAIRS + 1). heads: room for a number of each row of an operator.
     """
     if room_ns < 0 or memory_bytes < 0:
         return False
-    count = 1
-    pairs[0, 0], pairs[1, 0] = 0, 0
+    count, now = 1, 0
+    pairs[0, 0, 0], pairs[0, 1, 0] = 0, 0
     for operator in range(len(first) - 1):
-        if not one >> operator & 1:
-            continue
-        more = 0
-        for row in range(first[operator], first[operator + 1]):
-            if extra[row] < 0:
-                continue
-            for at in range(count):
-                time = pairs[0, at] + table.time_ns[kind, row]
-                memory = pairs[1, at] + table.held_bytes[row] + extra[row]
-                if time <= room_ns and memory <= memory_bytes:
-                    made[0, more], made[1, more] = time, memory
-                    more += 1
-        if more == 0:
-            return False
-        count = _best(made, more, pairs)
+        if one >> operator & 1:
+            rows = first[operator], first[operator + 1]
+            now = 1 - now
+            before, after = pairs[1 - now], pairs[now]
+            count = _sums(table, rows, kind, extra, room_ns, memory_bytes, before, count, after, heads)
+            if count == 0:
+                return False
     return True
 
 
 @kernel
-def _best(made: IntArray, more: int, pairs: IntArray) -> int:
-    """Puts the choices that no other is as good as into `pairs`, and says how many they are."""
-    count = 0
-    least = np.iinfo(np.int64).max
-    for at in np.argsort(made[0, :more]):
-        if made[1, at] < least:
-            least = made[1, at]
-            if count and pairs[0, count - 1] == made[0, at]:
-                count -= 1
-            if count == MOST_PAIRS:
-                count -= 1
-                pairs[1, count] = least
-            else:
-                pairs[0, count], pairs[1, count] = made[0, at], least
-            count += 1
-    return count
+def _sums(
+    table: Table,
+    rows: tuple[int, int],
+    kind: int,
+    extra: IntArray,
+    room_ns: int,
+    memory_bytes: int,
+    pairs: IntArray,
+    count: int,
+    made: IntArray,
+    heads: IntArray,
+) -> int:
+    """Puts the sums of a pair and a row that no other is as good as into `made`, and says how many they are.
+
+    The sums of one row are in order, as the pairs are: the next one is the quickest of the first ones left.
+    """
+    begin, end = rows
+    heads[: end - begin] = 0
+    found, least = 0, memory_bytes + 1
+    while True:
+        time, row = room_ns + 1, -1
+        for other in range(begin, end):
+            if extra[other] >= 0 and heads[other - begin] < count:
+                this = pairs[0, heads[other - begin]] + table.time_ns[kind, other]
+                if this < time:
+                    time, row = this, other
+        if row < 0:
+            return found
+        memory = pairs[1, heads[row - begin]] + table.held_bytes[row] + extra[row]
+        heads[row - begin] += 1
+        if memory < least:
+            least = memory
+            if found and made[0, found - 1] == time:
+                found -= 1
+            if found == MOST_PAIRS:
+                found -= 1
+                time = made[0, found]
+            made[0, found], made[1, found] = time, least
+            found += 1
 
 
 @kernel

@@ -67,7 +67,7 @@ def devices_of_sets(
     longest = 1
     for each in range(groups * operators):
         longest = max(longest, table.first[each + 1] - table.first[each])
-    pairs = np.zeros((2, MOST_PAIRS + 1), np.int64), np.zeros((2, (MOST_PAIRS + 1) * longest), np.int64)
+    pairs, heads = np.zeros((2, 2, MOST_PAIRS + 1), np.int64), np.zeros(longest, np.int64)
     places = np.zeros(operators + 1, np.int64), np.zeros(operators + 1, np.int64)
     spent, least = np.zeros((operators + 1, kinds + 1), np.int64), np.zeros((operators + 1, kinds + 1), np.int64)
     limits = np.zeros(kinds + 1, np.int64)
@@ -86,7 +86,7 @@ def devices_of_sets(
                 for kind in range(kinds):
                     limits[kind] = room_ns - flow.waits_ns[kind, one]
                 sums = spent, least, limits
-                if not _held(flow, table, rounds, first, one, extra, pairs, places, sums, time_ns, room_ns):
+                if not _held(flow, table, rounds, first, one, extra, pairs, heads, places, sums, time_ns, room_ns):
                     known.lacks[group, one] = time_ns
                     continue
                 known.holds[group, one] = time_ns
@@ -102,7 +102,8 @@ def _held(
     first: IntArray,
     one: int,
     extra: IntArray,
-    pairs: tuple[IntArray, IntArray],
+    pairs: IntArray,
+    heads: IntArray,
     places: tuple[IntArray, IntArray],
     sums: tuple[IntArray, IntArray, IntArray],
     time_ns: int,
@@ -121,10 +122,11 @@ def _held(
             chosen[count] = operator
             count += 1
     for kind in range(len(limits) - 1):
-        if not fits(table, first, one, kind, extra, limits[kind], limits[-1], pairs[0], pairs[1]):
+        if not fits(table, first, one, kind, extra, limits[kind], limits[-1], pairs, heads):
             return False
-    _least_left(table, first, chosen, count, extra, least)
-    return _some(table, rounds, first, places, count, extra, sums, time_ns, room_ns)
+    # int: else numba compiles both a second time, for a count that is the constant 0.
+    _least_left(table, first, chosen, int(count), extra, least)
+    return _some(table, rounds, first, places, int(count), extra, sums, time_ns, room_ns)
 
 
 @kernel

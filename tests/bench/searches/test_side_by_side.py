@@ -1,13 +1,16 @@
 """Kernels of several planners are compiled before the first trial, each once for an environment."""
 
+import fcntl
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Event, Thread
 
 import pytest
 
 from pipebench.bench.cage.installed import installed_host
 from pipebench.bench.components import Ready, ready_planner
-from pipebench.bench.searches.compilation import compile_side_by_side
+from pipebench.bench.searches import compilation
+from pipebench.bench.searches.compilation import MARKS, TURN, compile_side_by_side
 from pipebench.bench.searches.isolated import SearchLimits, compile_part, timed_search
 from pipebench.bench.searches.isolation.client import isolation, server_of_its_own
 from pipebench.bench.searches.request import Searcher, SearchRequest
@@ -15,6 +18,7 @@ from pipebench.bench.searches.toys import toys
 from pipebench.domain.problem import RegimeMode
 from pipebench.hooks.descriptors import Planner
 from pipebench.hooks.syntax import parse_reference
+from pipebench.system.kernel_folder import kernel_folder
 
 HOST = installed_host()
 
@@ -73,6 +77,32 @@ def test_a_file_compiles_in_its_trial_and_others_once(tmp_path: Path) -> None:
     assert compiled(one, search(str(file))) == [["uniform"]]
     assert compiled(one, other) == [["data-parallel"]]
     assert compiled(one, other, search(str(file))) == []
+
+
+def test_commands_that_begin_together_compile_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second one has seen that nothing is compiled yet; while it waits the first one compiles."""
+    done: list[str] = []
+    monkeypatch.setattr(
+        compilation, "compile_kernels", lambda host, planner, _: done.append(planner.component.name)
+    )
+    both = [search("layout"), search("tensor-parallel")]
+    folder = kernel_folder(MARKS)
+    assert folder is not None
+    seen = Event()
+    with open(folder / TURN, "ab") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        second = Thread(target=compile_side_by_side, args=(HOST, both, lambda _: seen.set()))
+        second.start()
+        assert seen.wait(60)
+        second.join(0.3)
+        assert second.is_alive()
+        assert not done
+        with monkeypatch.context() as patch:
+            patch.setattr(compilation, "acquire", lambda *_: True)
+            compile_side_by_side(HOST, both[:1], lambda _: None)
+        assert done == ["layout"]
+    second.join(60)
+    assert done == ["layout", "tensor-parallel"]
 
 
 def test_a_thread_of_its_own_server_leaves_the_process_its_server() -> None:
