@@ -110,9 +110,8 @@ ARCHITECTURES: dict[Architecture, ArchitectureFacts] = {
 
 _COUNT = r"(?:[1-9][0-9]{0,3})?"
 _TURN = re.compile(rf"([a-z])({_COUNT})")
-_TURNS = {
-    name: re.compile(rf"(?:[{letters}]{_COUNT})*") for name, letters in (("windowed", "wf"), ("routed", "ed"))
-}
+_LETTERS = {"windowed": "wf", "routed": "ed", "hybrid": "made"}
+_TURNS = {name: re.compile(rf"(?:[{letters}]{_COUNT})*") for name, letters in _LETTERS.items()}
 
 
 def take_turns(text: str, layers: int) -> str:
@@ -305,7 +304,7 @@ class LLMOptions(Value, frozen=True, kw_only=True):
     def _require_hybrid(self) -> None:
         """Raise InvalidValue where options on layers of one part do not go together."""
         require(
-            re.fullmatch(r"([made]\d{0,4})*", self.hybrid) is not None,
+            _TURNS["hybrid"].fullmatch(self.hybrid) is not None,
             f"hybrid={self.hybrid}: it takes m (Mamba-2), a (attention), d (dense) and e (experts), and numbers "
             "that repeat, such as m2a",
         )

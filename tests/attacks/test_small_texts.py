@@ -69,7 +69,10 @@ def test_layers_of_branches_count_together() -> None:
         DLRMOptions(dense=2000)
 
 
-@pytest.mark.parametrize(("option", "text"), [("windowed", "w0"), ("windowed", "w٣"), ("routed", "e0")])
+@pytest.mark.parametrize(
+    ("option", "text"),
+    [("windowed", "w0"), ("windowed", "w٣"), ("routed", "e0"), ("hybrid", "m0"), ("hybrid", "a٣")],
+)
 def test_turns_of_no_layer(option: str, text: str) -> None:
     """The model crashed: no layer had its turn. Counts are written in the usual digits."""
     with pytest.raises(InvalidValue, match="numbers that repeat"):
