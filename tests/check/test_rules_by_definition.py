@@ -49,7 +49,8 @@ def test_convexity_and_acyclicity(data: st.DataObject) -> None:
     size, edges = data.draw(graphs())
     groups = data.draw(st.composite(lambda draw: partition(draw, size))())
     stages = range(len(groups))
-    order_edges = data.draw(st.lists(st.sampled_from([(a, b) for a in stages for b in stages]), max_size=2))
+    every = [(a, b) for a in stages for b in stages]
+    order_edges = data.draw(st.lists(st.sampled_from(every), max_size=2, unique=True))
     stage_of = {o: s for s, group in enumerate(groups) for o in group}
     not_convex = {
         stage_of[path[0]]

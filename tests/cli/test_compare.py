@@ -153,7 +153,8 @@ def test_an_interrupt_keeps_the_rows_that_are_finished(
     done = pipebench("compare", "--planners", planners.format(script=script), *SMALL, *flag)
     assert not interrupter.is_alive()
     assert done.code == 130
-    (line,) = done.err.strip().splitlines()
+    *late, line = done.err.strip().splitlines()
+    assert all(each.startswith("running ") for each in late), done.err
     assert line.startswith("pipebench: interrupted")
     if flag:
         assert [row["planner"] for row in rows_of(done.out)] == ["uniform"] * finished

@@ -20,7 +20,7 @@ from tests.fuzz.seeds import Seed, Workshop
 from tests.fuzz.targets import TARGETS
 from tests.fuzz.worker import run_case
 
-INPUTS, PART, RUN_SEED = 400, 200, 17
+INPUTS, PART, RUN_SEED = 400, 200, 18
 
 
 @pytest.fixture(scope="module")

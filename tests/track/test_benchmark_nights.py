@@ -76,7 +76,7 @@ def test_a_kernel_fifteen_per_cent_slower_is_found_with_its_name_and_its_commit(
     assert (event.before, event.after) == (last_good[:7], slowed[:7])
     capsys.readouterr()
     assert run(["track", "check", "--history", str(nights.history)]) == 1
-    told = capsys.readouterr().out
+    told = " ".join(capsys.readouterr().out.split())
     assert NAME.format("fifteen") in told
     assert f"slower since {event.began[:10]}, between {last_good[:7]} and {slowed[:7]}" in told
     assert "| no ratio |" not in markdown_report(night_report(nights.judged()))
