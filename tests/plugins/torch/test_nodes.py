@@ -21,7 +21,7 @@ from pipebench_torch.plugin import ExecutorOptions
 from pipebench_torch.processes.launch import RanksFailed, run_ranks
 from pipebench_torch.processes.nodes import RunNode, node_of
 from tests.plugins.torch.small import diamond, problem_of, stages
-from tests.plugins.torch.test_launch import PRELUDE, alive
+from tests.plugins.torch.test_launch import PRELUDE, alive, start_limit_s
 
 PLAN = Plan(stages=stages([("a", "b0", "b"), ("c",), ("concat", "d", "e")], micro_batch=2))
 
@@ -33,7 +33,9 @@ def free_port() -> int:
         return int(listening.getsockname()[1])
 
 
-def on_two_nodes(folder: Path, body: str, limits_s: tuple[float, float] = (40.0, 40.0), **facts: str) -> list[str]:
+def on_two_nodes(
+    folder: Path, body: str, limits_s: tuple[float, float] = (120.0, 120.0), **facts: str
+) -> list[str]:
     """What two nodes of one process each say of a program; node 1 is told other facts where some are given."""
     port, said = free_port(), ["", ""]
 
@@ -89,7 +91,7 @@ def test_the_same_command_on_two_nodes(tmp_path: Path) -> None:
 def test_a_process_that_dies_is_named_on_every_node(tmp_path: Path) -> None:
     body = """
 say("running B of stage 1, micro-batch 3" if rank else "waiting for rank 1: B of stage 0, micro-batch 3")
-if rank == 0: time.sleep(60)
+if rank == 0: time.sleep(600)
 time.sleep(0.5)
 os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -100,9 +102,9 @@ os.kill(os.getpid(), signal.SIGKILL)
 def test_a_process_that_hangs_is_named_on_every_node(tmp_path: Path) -> None:
     body = """
 say("running F of stage 1, micro-batch 0" if rank else "waiting for rank 1: F of stage 1, micro-batch 0")
-time.sleep(60)
+time.sleep(600)
 """
-    said = on_two_nodes(tmp_path, body, limits_s=(12.0, 12.0), plan="ab")
+    said = on_two_nodes(tmp_path, body, limits_s=(start_limit_s(),) * 2, plan="ab")
     assert said == ["the time limit was reached: rank 1 was running F of stage 1, micro-batch 0"] * 2
 
 
@@ -112,7 +114,7 @@ def test_a_node_with_another_plan_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_node_that_does_not_come(tmp_path: Path) -> None:
-    said = on_two_nodes(tmp_path, "", limits_s=(6.0, 0.0))
+    said = on_two_nodes(tmp_path, "", limits_s=(start_limit_s(), 0.0))
     assert said[0].startswith("node 1 of 2 did not come to 127.0.0.1:")
 
 
