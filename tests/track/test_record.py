@@ -195,7 +195,7 @@ def test_a_budget_of_nothing_says_what_did_not_run(tmp_path: Path) -> None:
 
 
 def test_what_is_suspicious_is_measured_again_in_processes_of_its_own() -> None:
-    measurement = Measurement(HOST, request(of(GOOD), of(GOOD)), budget_s=60.0)
+    measurement = Measurement(HOST, request(of(GOOD), of(GOOD)), budget_s=600.0)
     measurement.first_pass()
     measurement.confirm(lambda each: each.subject.planner == "mine1")
     quiet, again = measurement.subject_nights()
