@@ -73,13 +73,14 @@ class Regime(Value, frozen=True, kw_only=True):
             self._require_groups(self.sharding_ranks)
 
     def _require_groups(self, ranks: int) -> None:
-        require_count("sharding_ranks", ranks)
         field = "sharding_ranks"
-        require(
-            self.shards_optimizer,
-            f"sharding_ranks is {ranks}, and nothing is shared out: optimizer_sharding is none",
-            field,
-        )
+        require_count(field, ranks)
+        if not self.shards_optimizer:
+            raise InvalidValue(
+                f"sharding_ranks is {ranks}, and nothing is shared out: optimizer_sharding is none",
+                "say --optimizer-sharding zero1 or zero3",
+                field=field,
+            )
         require(
             self.expert_ranks == 1,
             f"sharding_ranks is {ranks}, and {self.expert_ranks} ranks share out experts: the suite prices one of "
@@ -254,11 +255,13 @@ class Problem(Value, frozen=True, kw_only=True):
         replicas, ranks = self.pins.data_parallel, self.regime.context_ranks
         if replicas is None or self.regime.shards_evenly(replicas):
             return
-        each = self.regime.shards(replicas * ranks)
+        holders = replicas * ranks
+        each = self.regime.shards(holders)
+        common = gcd(holders, each)
         raise InvalidValue(
             f"the pinned data_parallel {replicas}{f' x {ranks} ranks a sequence' if ranks > 1 else ''} is no "
             f"multiple of {each}, the ranks that share out a copy (sharding_ranks)",
-            f"--dp {replicas * ranks // each * each // ranks}, or --sharding-ranks {gcd(replicas * ranks, each)}",
+            f"--dp {holders // each * each // ranks}" + (f", or --sharding-ranks {common}" if common > 1 else ""),
         )
 
     def _require_ranks_of_a_sequence(self) -> None:

@@ -382,6 +382,17 @@ def test_fully_sharded_runs_share_out_what_their_framework_shares_out(
     assert express(run(**changes)).spec.optimizer_sharding == sharding
 
 
+def test_groups_of_replicas_share_out_a_copy_each() -> None:
+    """Two of four, each of as many ranks as share out a sequence."""
+    spec = express(run(framework="torchtitan, FSDP=2", pp="1", dp="4")).spec
+    assert (spec.optimizer_sharding, spec.sharding_ranks) == ("zero3", 2)
+    longer = express(run(framework="Megatron-Bridge; FSDP=1", pp="1", tp="1", dp="2", cp="4", device="H100-80GB"))
+    assert (longer.spec.optimizer_sharding, longer.spec.sharding_ranks) == ("zero3", 4)
+    assert Predictor(HostServices(Host())).problem(longer).regime.sharding_ranks == 4
+    with pytest.raises(NotExpressed, match="in groups, and experts"):
+        express(run(**(QWEN | {"framework": "Megatron-Bridge; FSDP=1", "pp": "1", "dp": "16"})))
+
+
 @pytest.mark.parametrize(
     ("device", "others"), [("A100", ("fp16",)), ("H100-80GB", ("fp16", "fp8")), ("GB200", ("fp16", "fp8"))]
 )
