@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from pipebench.bench.components import Ready, ready_planner
+from pipebench.bench.components import Ready, lacking_ranks, ready_planner
 from pipebench.bench.machine.memory_limit import SEARCH_MEMORY_BYTES
 from pipebench.bench.machine.time_limits import scoring_limit
 from pipebench.bench.problems.workload import Workload
@@ -335,11 +335,8 @@ def _incapable(ready: Ready, problem: Problem) -> str:
     ):
         if needed and not has:
             return f"it has no {what}, which is pinned"
-    if problem.regime.expert_ranks > 1 and not able.expert_parallel:
-        return "it does not plan stages whose ranks share out experts"
-    if problem.regime.context_ranks > 1 and not able.context_parallel:
-        return "it does not plan stages whose ranks share out sequences"
-    return ""
+    lacking = lacking_ranks(able, problem.regime)
+    return "" if lacking is None else f"it does not plan {lacking.what}"
 
 
 def _order(entry: Candidate) -> tuple[float, int, bool, str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from pipebench.defaults import BEST, SEARCH_PLANNER
 from pipebench.domain.errors import PipebenchError, UnsupportedProblem
-from pipebench.domain.problem import Problem
+from pipebench.domain.problem import Problem, Regime
 from pipebench.domain.value import Value
 from pipebench.hooks.descriptors import Capabilities, Component, Executor, NoOptions, Planner, Scheduler
 from pipebench.hooks.discovery import Provider
@@ -29,26 +29,48 @@ ANYTHING = Capabilities(
     per_stage_micro_batch=True,
     expert_parallel=True,
     context_parallel=True,
+    sharding_groups=True,
 )
 """A file and a program have no descriptor: their plans may use whatever there is."""
 
 
-def refuse_ranks(component: Component, problem: Problem) -> None:
-    """Raise UnsupportedProblem where ranks share out experts or sequences and the planner does not know what that
-    costs.
+@dataclass(frozen=True, slots=True)
+class LackingRanks:
+    """What a planner does not know of ranks that share something out.
+
+    what: of its stages, with the number of ranks. capability, option: that name a way out.
     """
+
+    what: str
+    capability: str
+    option: str
+
+
+def lacking_ranks(able: Capabilities, regime: Regime) -> LackingRanks | None:
+    """The first kind of ranks in the regime that a planner does not plan for, None where it plans for all."""
+    ranks = regime.expert_ranks
+    if ranks > 1 and not able.expert_parallel:
+        what = f"stages whose ranks share out experts (expert parallelism {ranks})"
+        return LackingRanks(what, "expert_parallel", "--ep")
+    ranks = regime.context_ranks
+    if ranks > 1 and not able.context_parallel:
+        what = f"stages whose ranks share out sequences (context parallelism {ranks})"
+        return LackingRanks(what, "context_parallel", "--cp")
+    if regime.shards_in_groups and able.replicas and not able.sharding_groups:
+        what = f"replicas that share out weights or state in groups ({regime.sharding_ranks} ranks)"
+        return LackingRanks(what, "sharding_groups", "--sharding-ranks")
+    return None
+
+
+def refuse_ranks(component: Component, problem: Problem) -> None:
+    """Raise UnsupportedProblem where ranks share something out and the planner does not know what that costs."""
     assert isinstance(component, Planner)
-    ranks = problem.regime.expert_ranks
-    if ranks > 1 and not component.capabilities.expert_parallel:
+    lacking = lacking_ranks(component.capabilities, problem.regime)
+    if lacking is not None:
         raise UnsupportedProblem(
-            f"{component.name} does not plan stages whose ranks share out experts (expert parallelism {ranks})",
-            "name one that does (`pipebench info NAME` says expert_parallel True), or leave --ep out",
-        )
-    ranks = problem.regime.context_ranks
-    if ranks > 1 and not component.capabilities.context_parallel:
-        raise UnsupportedProblem(
-            f"{component.name} does not plan stages whose ranks share out sequences (context parallelism {ranks})",
-            "name one that does (`pipebench info NAME` says context_parallel True), or leave --cp out",
+            f"{component.name} does not plan {lacking.what}",
+            f"name one that does (`pipebench info NAME` says {lacking.capability} True), or leave "
+            f"{lacking.option} out",
         )
 
 

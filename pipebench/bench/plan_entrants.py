@@ -124,6 +124,7 @@ def ready_layout(layout: ForeignLayout) -> Ready:
             recompute=True,
             expert_parallel=True,
             context_parallel=True,
+            sharding_groups=True,
         ),
         calls=tuple(scheduler_for("sync", placement) for placement in ("apart", "in-turn", "v")),
     )

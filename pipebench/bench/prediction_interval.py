@@ -66,7 +66,7 @@ class Interval(Value, frozen=True, kw_only=True):
 def interval_of(problem: Problem, plan: Plan, simulated_s: float) -> Interval | None:
     """The interval of the predicted time of a plan; None where no framework's step is priced, where its constants
     were fitted to too few runs to say, and where no run was like it: all were of language models, with a flush,
-    and those whose ranks share out sequences had short ones.
+    without groups of ranks that share out a copy each; those whose ranks share out sequences had short ones.
 
     Published runs say nothing of constants that were fitted to others: these have the spread of their own runs.
     """
@@ -74,7 +74,10 @@ def interval_of(problem: Problem, plan: Plan, simulated_s: float) -> Interval | 
     regime = problem.regime
     if step is None or step.calibrated is None or regime.mode == "async":
         return None
-    if regime.context_ranks > 1 or (regime.expert_ranks > 1 and step.calibrated is not UNSET):
+    replicas = max(stage.data_parallel for stage in plan.stages) * plan.all_pipelines
+    if regime.context_ranks > 1 or regime.shards(replicas) < replicas:
+        return None
+    if regime.expert_ranks > 1 and step.calibrated is not UNSET:
         return None
     if all(operator.kind != LAYER for operator in problem.profile.graph.operators):
         return None

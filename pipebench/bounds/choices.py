@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from msgspec.structs import replace
 
 from pipebench.algorithms.jit import kernel
 from pipebench.bounds.memory import (
@@ -23,13 +22,13 @@ from pipebench.bounds.operators import (
     Ways,
     busy_ns,
     cuts,
-    fastest_ring,
     least_parts,
     most_replicas,
     ways,
 )
 from pipebench.costs.formula import Formula, Holdings
 from pipebench.costs.quantise import FloatArray, IntArray, whole_bytes
+from pipebench.costs.rings import fastest_ring
 from pipebench.costs.weights import state_bytes, update_ns
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.problem import Problem
@@ -321,8 +320,9 @@ def additive_update_ns(
     """At most what each row adds to the update of its stage on each device, in ns.
 
     Bandwidth alone: a ring has one latency for all weights of a stage. A sum is rounded once and its parts here
-    each, so 1 ns is taken off each of them, and off what a rounded overlap leaves. Gradients of another precision
-    are rounded up to bytes, so those of one element are left out. Parameters count once, as their state does.
+    each, so 1 ns is taken off each of them (2 ns where groups of ranks share out a copy: inside one and between
+    them), and off what a rounded overlap leaves. Gradients of another precision are rounded up to bytes, so those
+    of one element are left out. Parameters count once, as their state does.
     Gradients of experts that ranks share out are not counted: it may be that no two ranks hold the same ones.
 
     counted, experts: bytes of each way (`parameter_bytes_counted`).
@@ -331,11 +331,12 @@ def additive_update_ns(
     alike = counted - experts
     sent = alike if regime.step is None else np.maximum(alike - ELEMENT, 0)
     reduced = np.zeros(len(rows.operator), np.int64)
+    rounded = 2 if regime.shards_in_groups else 1
     for devices in set(rows.devices.tolist()) if formula.holders(replicas) > 1 else ():
         chosen = rows.devices == devices
         if devices * replicas <= problem.cluster.size:
-            level = replace(fastest_ring(problem, devices, replicas), latency_s=0.0)
-            reduced[chosen] = np.maximum(formula.reduce_ns(level, sent[chosen], replicas) - 1, 0)
+            links = fastest_ring(problem.cluster, regime, devices * replicas, devices).without_latency()
+            reduced[chosen] = np.maximum(formula.reduce_ns(links, sent[chosen], replicas) - rounded, 0)
     if regime.step is None or regime.mode == "async":
         return reduced
     optimizer = update_ns(formula, 0 * counted, least_parts(problem, counted, experts)) - formula.update_ns(0)

@@ -154,8 +154,8 @@ def state_of_ways(regime: Regime, counted: IntArray, experts: IntArray, rows: Wa
     """Bytes of weight state and fixed bytes of each way, over all devices of `replicas` replicas.
 
     counted, experts: of each way (`parameter_bytes_counted`). A stage with experts that E ranks share out has at
-    least E ranks, each with a part of them; what sharding shares out besides is there once for each part. Of the
-    ranks of a device that share out sequences one is counted.
+    least E ranks, each with a part of them; what sharding shares out besides is there once for each part, or for
+    each group of ranks that share out a copy. Of the ranks of a device that share out sequences one is counted.
     """
     each, optimizer = _parts_of_a_byte(regime)
     total = np.zeros(len(counted), np.float64)
@@ -164,8 +164,10 @@ def state_of_ways(regime: Regime, counted: IntArray, experts: IntArray, rows: Wa
         total += each * experts * (regime.expert_ranks if regime.shards_weights else ranks)
         total += optimizer * experts * (regime.expert_ranks if regime.shards_optimizer else ranks)
         counted = counted - experts
-    optimizer *= 1 if regime.shards_optimizer else replicas
-    each *= 1 if regime.shards_weights else replicas
+    holders = replicas * regime.context_ranks
+    copies = holders / regime.shards(holders)
+    optimizer *= copies if regime.shards_optimizer else replicas
+    each *= copies if regime.shards_weights else replicas
     total = total + rows.devices * (each * counted + replicas * rows.fixed_bytes + optimizer * counted)
     return np.asarray(total, np.float64)
 

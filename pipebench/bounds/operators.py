@@ -8,11 +8,10 @@ import numpy as np
 from msgspec.structs import replace
 
 from pipebench.costs.formula import Formula
-from pipebench.costs.messages import ring_level
 from pipebench.costs.quantise import FloatArray, IntArray, nanoseconds, seconds_at
+from pipebench.costs.rings import fastest_ring
 from pipebench.costs.weights import WeightPart, weight_parts
 from pipebench.costs.weights import update_ns as weights_update_ns
-from pipebench.domain.cluster import LinkLevel
 from pipebench.domain.errors import InfeasibleProblem
 from pipebench.domain.problem import Problem
 from pipebench.domain.profile import Alternative, DeviceCosts, OperatorCosts
@@ -393,11 +392,10 @@ def every_stage_ns(problem: Problem) -> int:
 
 
 def _fastest(problem: Problem, rows: Ways, replicas: int) -> IntArray:
-    """Lower bound on each row's all-reduce time over `replicas` replicas, for any placement.
+    """Lower bound on each row's all-reduce time over `replicas` replicas, copies counted, for any placement.
 
-    n devices, copies counted, span at least the innermost level that holds n; a wider span adds levels and so
-    never speeds up the slowest bandwidth, the latency or the share of a ring. A stage has at least as many
-    tensor-parallel ranks as its operators' ways have devices, and each rank runs a ring.
+    A stage has at least as many tensor-parallel ranks as its operators' ways have devices, and each rank runs a
+    ring.
     """
     reduced = np.zeros(len(rows.operator), dtype=np.int64)
     formula = Formula(problem.regime, problem.mini_batch)
@@ -407,12 +405,7 @@ def _fastest(problem: Problem, rows: Ways, replicas: int) -> IntArray:
         if devices * replicas > problem.cluster.size:
             continue
         chosen = rows.devices == devices
-        level = fastest_ring(problem, devices, replicas)
+        links = fastest_ring(problem.cluster, problem.regime, devices * replicas, devices)
         alike = (rows.parameter_bytes - rows.expert_bytes)[chosen]
-        reduced[chosen] = formula.reduce_ns(level, alike, replicas)
+        reduced[chosen] = formula.reduce_ns(links, alike, replicas)
     return reduced
-
-
-def fastest_ring(problem: Problem, devices: int, replicas: int) -> LinkLevel:
-    """The fastest link level that the rings of `replicas` replicas of `devices` devices each can have."""
-    return ring_level(problem.cluster, 0, devices * replicas - 1, devices, problem.regime.spreads_rings)

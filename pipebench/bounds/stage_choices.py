@@ -8,12 +8,12 @@ import numpy as np
 
 from pipebench.bounds.stage_figures import FAR, MANY, Choice, Figures, StageRows, Within, most_sharers
 from pipebench.costs.formula import Formula, Holdings
-from pipebench.costs.messages import ring_level, slowest
+from pipebench.costs.messages import slowest
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import IntArray, whole_bytes
+from pipebench.costs.rings import Rings, fastest_ring
 from pipebench.costs.sums.intervals import Intervals, touching
 from pipebench.costs.weights import (
-    Levels,
     WeightPart,
     exchange_ns,
     reduce_ns,
@@ -204,10 +204,10 @@ class Line:
             self._updates[key] = update_ns(self.formula, reduced, parts)
         return self._updates[key]
 
-    def _rings(self, replicas: int, degree: int) -> Levels:
+    def _rings(self, replicas: int, degree: int) -> Rings:
         """The innermost links that the replicas of a stage can span, by the number of rings."""
-        cluster, spreads = self.problem.cluster, self.problem.regime.spreads_rings
-        return lambda rings: ring_level(cluster, 0, degree * replicas - 1, rings, spreads)
+        problem = self.problem
+        return lambda rings: fastest_ring(problem.cluster, problem.regime, degree * replicas, rings)
 
     def _exchange_ns(self, choice: Choice) -> tuple[IntArray, IntArray]:
         """The least that the replicas of each run exchange beside a forward and a backward."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from math import prod
 
-from pipebench.check.experts import with_experts, wrong_experts
+from pipebench.check.ranks import uneven_groups, with_experts, wrong_experts
 from pipebench.check.structure import cyclic_stages, data_edges, leaves_and_returns
 from pipebench.costs.messages import messages
 from pipebench.costs.placement import devices_of_copies, turns_between
@@ -352,6 +352,8 @@ def beyond_the_costs(problem: Problem, plan: Plan) -> str:
                 return f"stage {position} splits dims of its operators, and ranks share out experts of others"
             if problem.regime.context_ranks > 1:
                 return f"stage {position} splits dims of its operators, and ranks share out its sequences"
+            if problem.regime.shards_in_groups:
+                return f"stage {position} splits dims of its operators, and groups of ranks share out its weights"
             unsaid = _unsaid(problem, stage)
             if unsaid:
                 return f"stage {position} splits dims of its operators, but {unsaid}"
@@ -387,6 +389,7 @@ RULES: tuple[Callable[[Problem, Plan], Witness | None], ...] = (
     wrong_size,
     wrong_choice,
     wrong_experts,
+    uneven_groups,
     wrong_sharding,
     leaves_and_returns,
     cyclic_stages,

@@ -14,6 +14,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from pipebench.costs.quantise import FloatArray, IntArray, nanoseconds, whole_bytes
+from pipebench.costs.rings import Ring
 from pipebench.domain.cluster import LinkLevel
 from pipebench.domain.problem import Regime
 from pipebench.domain.profile import ELEMENT_BYTES
@@ -136,10 +137,13 @@ class Formula:
         return _unless_empty(bytes_sent, nanoseconds(seconds))
 
     @staticmethod
-    def all_reduce_ns(level: LinkLevel, bytes_reduced: Amount, devices: int) -> Amount:
-        """Ring all-reduce: 2(d-1) steps of bytes/d and one latency each (Patarasuk and Yuan 2009, section 3)."""
+    def all_reduce_ns(level: LinkLevel, bytes_reduced: Amount, devices: float, shards: int = 1) -> Amount:
+        """Ring all-reduce: 2(d-1) steps of bytes/d and one latency each (Patarasuk and Yuan 2009, section 3).
+
+        shards: equal parts of the bytes, each of which has a ring of its own.
+        """
         steps = 2 * (devices - 1)
-        seconds = steps * (level.latency_s + bytes_reduced / devices / level.bandwidth_bytes_s)
+        seconds = steps * (level.latency_s + bytes_reduced / shards / devices / level.bandwidth_bytes_s)
         return _unless_empty(bytes_reduced, nanoseconds(seconds))
 
     @staticmethod
@@ -171,51 +175,63 @@ class Formula:
             return parameter_bytes
         return whole_bytes(parameter_bytes / ELEMENT_BYTES[regime.precision] * ELEMENT_BYTES[precision])
 
-    def reduce_ns(self, level: LinkLevel, parameter_bytes: Amount, replicas: int) -> Amount:
+    def reduce_ns(self, ring: Ring, parameter_bytes: Amount, replicas: int) -> Amount:
         """The all-reduce over the ranks of all replicas (`holders`) of the gradients of `parameter_bytes` of
         weights, in ns.
 
         Where a framework's step is priced, gradients are sent at their own precision, else at that of the weights.
         With zero1 such a step scatters gradients and gathers weights, the two halves of the ring, each at its own
         precision. With zero3 this is a part of each micro-batch (`exchange_ns`) and takes nothing here.
+        Where groups of ranks share out a copy each, this runs inside a group, and each rank reduces the gradients
+        of its share with the other groups (Megatron-LM, `num_distributed_optimizer_instances`).
         """
         if self.regime.shards_weights:
             return 0 * parameter_bytes
-        ranks = self.holders(replicas)
-        if self.regime.step is None:
-            return self.all_reduce_ns(level, parameter_bytes, ranks)
-        sent = self.gradient_bytes(parameter_bytes)
-        if self.regime.shards_optimizer:
+        shards = self.regime.shards(self.holders(replicas))
+        reduced = sent = parameter_bytes if self.regime.step is None else self.gradient_bytes(parameter_bytes)
+        if self.regime.step is not None and self.regime.shards_optimizer:
             sent = whole_bytes((sent + parameter_bytes) / 2)
-        return self.all_reduce_ns(level, sent, ranks)
+        inside = self.all_reduce_ns(ring.inside, sent, shards)
+        return inside + self._between_ns(ring, reduced, replicas)
 
-    def exchange_ns(self, level: LinkLevel, parameter_bytes: Amount, replicas: int) -> tuple[Amount, Amount]:
+    def _between_ns(self, ring: Ring, gradient_bytes: Amount, replicas: int) -> Amount:
+        """The all-reduce of the gradients of a rank's share with the groups that hold another copy, in ns."""
+        ranks = self.holders(replicas)
+        shards = self.regime.shards(ranks)
+        if shards == ranks:
+            return 0 * gradient_bytes
+        return self.all_reduce_ns(ring.between, gradient_bytes, ranks / shards, shards)
+
+    def exchange_ns(self, ring: Ring, parameter_bytes: Amount, replicas: int) -> tuple[Amount, Amount]:
         """What the replicas exchange beside the forward and the backward of a micro-batch with zero3, in ns.
 
         The forward gathers `parameter_bytes` of weights, the backward gathers them again and scatters their
         gradients (Zhao et al. 2023, PyTorch FSDP, section 3). Each is half of a ring. Both are 0 without zero3.
+        Where groups of ranks share out a copy each, this runs inside a group, and the backward reduces the
+        gradients of a rank's share with the other groups, in each micro-batch: torchtitan leaves
+        `set_requires_all_reduce` of PyTorch's FSDP as it is (b5bcd76c6, trainer.py).
         """
         if not self.regime.shards_weights:
             return 0 * parameter_bytes, 0 * parameter_bytes
-        ranks = self.holders(replicas)
-        gathered = (self.all_reduce_ns(level, parameter_bytes, ranks) + 1) // 2
-        scattered = (self.all_reduce_ns(level, self.gradient_bytes(parameter_bytes), ranks) + 1) // 2
-        return gathered, gathered + scattered
+        shards, gradients = self.regime.shards(self.holders(replicas)), self.gradient_bytes(parameter_bytes)
+        gathered = (self.all_reduce_ns(ring.inside, parameter_bytes, shards) + 1) // 2
+        scattered = (self.all_reduce_ns(ring.inside, gradients, shards) + 1) // 2
+        return gathered, gathered + scattered + self._between_ns(ring, gradients, replicas)
 
     def update_ns(self, reduce_ns: Amount, parameter_bytes: "Amount | int" = 0, replicas: int = 1) -> Amount:
         """The time of the update that a stage runs once a mini-batch, in ns.
 
         reduce_ns: the all-reduce of its gradients. parameter_bytes: of weights on one device of the stage.
         Where the problem prices a framework's step, the backward hides a share of the all-reduce (rounded
-        half-even). The optimizer passes over the elements that the device updates (with zero1 and zero3 a share),
-        and a few times over all gradients that it holds (with zero3 a share). In sync alone.
+        half-even). The optimizer passes over the elements that the device updates (with zero1 and zero3 a share of
+        its group), and a few times over all gradients that it holds (with zero3 a share). In sync alone.
         """
         step = self.regime.step
         if step is None or self.regime.mode == "async":
             return reduce_ns
-        ranks = self.holders(replicas)
-        updated = ranks if self.regime.shards_optimizer else 1
-        reduced = ranks if self.regime.shards_weights else 1
+        shards = self.regime.shards(self.holders(replicas))
+        updated = shards if self.regime.shards_optimizer else 1
+        reduced = shards if self.regime.shards_weights else 1
         each_s = step.optimizer_s_per_element / updated + step.gradient_s_per_element / reduced
         elements = parameter_bytes / ELEMENT_BYTES[self.regime.precision]
         return self.exposed_reduce_ns(reduce_ns) + nanoseconds(elements * each_s)
@@ -273,8 +289,8 @@ class Formula:
 
         sync: 1 version + 1 gradient. async: 2 versions + 1 gradient (MadPipe section 4.1: 3W).
         The gradient has the regime's gradient precision.
-        With zero1 the optimizer state is sharded over the ranks (`holders`) of `replicas`, those in all copies;
-        with zero3 all is.
+        With zero1 the optimizer state is sharded over the ranks (`holders`) of `replicas`, those in all copies, or
+        over those of a group (`Regime.sharding_ranks`); with zero3 all is.
         """
         regime = self.regime
         versions = 1 if regime.mode == "sync" else 2
@@ -283,10 +299,10 @@ class Formula:
             each += MASTER_BYTES
         elements = parameter_bytes / ELEMENT_BYTES[regime.precision]
         whole = versions * parameter_bytes + self.gradient_bytes(parameter_bytes)
-        ranks = self.holders(replicas)
+        shards = regime.shards(self.holders(replicas))
         if regime.shards_weights:
-            return whole_bytes((whole + elements * each) / ranks)
-        return whole + whole_bytes(elements * each / (ranks if regime.shards_optimizer else 1))
+            return whole_bytes((whole + elements * each) / shards)
+        return whole + whole_bytes(elements * each / (shards if regime.shards_optimizer else 1))
 
     def gathered_bytes(self, unit_bytes: Amount) -> Amount:
         """Bytes that a device holds of what its replicas share, while a task runs. unit_bytes: of one operator.

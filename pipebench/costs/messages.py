@@ -1,9 +1,7 @@
-"""The messages of a plan: which tensors cross between stages, and which link levels they and rings meet."""
+"""The messages of a plan: which tensors cross between stages, and which link levels they meet."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-from msgspec.structs import replace
 
 from pipebench.domain.cluster import Cluster, LinkLevel, as_one
 from pipebench.domain.errors import InvalidValue
@@ -89,41 +87,10 @@ def level_between(cluster: Cluster, senders: Sequence[int], receivers: Sequence[
 
 def slowest(cluster: Cluster, lowest: int, highest: int) -> LinkLevel:
     """The slowest bandwidth and the largest latency of all levels up to the innermost that spans both ids."""
-    return as_one(_levels_crossed(cluster.levels, lowest, highest))
+    return as_one(levels_crossed(cluster.levels, lowest, highest))
 
 
-def ring_level(cluster: Cluster, lowest: int, highest: int, rings: int = 1, spread: bool = False) -> LinkLevel:
-    """The link level for each of `rings` rings over the devices lowest … highest, while all of them run.
-
-    As `slowest`, but rings share the shared bandwidth of a level. min(rings, devices of a group of the level
-    below) rings leave each group, because tensor-parallel rank i reduces with rank i of the other replicas.
-    spread: a ring leaves a group over the links of all its members there, as NCCL's channels do, not over one.
-    Where a device stands for several ranks a ring is one of ranks, on the links between these.
-    """
-    each = cluster.rank_count
-    crossed = _levels_crossed(cluster.rank_levels, lowest * each, (highest + 1) * each - 1)
-    if spread:
-        crossed = tuple(
-            _spread_over_members(level, inner, rings)
-            for inner, level in zip((None, *crossed), crossed, strict=False)
-        )
-    shares = [
-        level.shared_bandwidth_bytes_s / min(rings, below)
-        for level, below in zip(crossed, (1, *(level.group for level in crossed)), strict=False)
-        if level.shared_bandwidth_bytes_s is not None
-    ]
-    one = as_one(crossed)
-    return replace(one, bandwidth_bytes_s=min(one.bandwidth_bytes_s, *shares)) if shares else one
-
-
-def _spread_over_members(level: LinkLevel, inner: LinkLevel | None, rings: int) -> LinkLevel:
-    """The level with the bandwidth of all devices of a group of the level below that are in one of the rings."""
-    if inner is None:
-        return level
-    members = max(1, inner.group // rings)
-    return replace(level, bandwidth_bytes_s=members * level.bandwidth_bytes_s)
-
-
-def _levels_crossed(levels: tuple[LinkLevel, ...], lowest: int, highest: int) -> tuple[LinkLevel, ...]:
+def levels_crossed(levels: tuple[LinkLevel, ...], lowest: int, highest: int) -> tuple[LinkLevel, ...]:
+    """The levels up to the innermost that spans both ids, innermost first."""
     held = (number for number, level in enumerate(levels, 1) if lowest // level.group == highest // level.group)
     return levels[: next(held, len(levels))]

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from pipebench.costs.formula import Formula, Holdings, StageMemory, StageTimes
-from pipebench.costs.messages import Message, level_between, messages, ring_level
+from pipebench.costs.messages import Message, level_between, messages
 from pipebench.costs.placement import in_place
 from pipebench.costs.quantise import whole_bytes
+from pipebench.costs.rings import Ring, Rings, ring
 from pipebench.costs.sharded_stage import ShardedStage, is_sharded, refuse_alternatives
 from pipebench.costs.sums.compute import OperatorTimes
 from pipebench.costs.sums.terms import PlainTerms, Terms
 from pipebench.costs.weights import (
-    Levels,
     WeightPart,
     exchange_ns,
     reduce_ns,
@@ -20,7 +20,6 @@ from pipebench.costs.weights import (
     update_ns,
     weight_parts,
 )
-from pipebench.domain.cluster import LinkLevel
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem
@@ -202,27 +201,31 @@ class CostModel:
         once. Experts that ranks share out have rings of those ranks that hold the same ones (`costs.weights`).
         Gradients of split operators are also reduced over the devices of a replica that hold the same weights.
         """
-        replicas, level = self._ring(stage, plan)
+        replicas, links = self._rings(stage, plan)
         if is_sharded(stage):
-            return self._sharded_stage(stage).all_reduce_ns(self.formula, replicas, level)
+            return self._sharded_stage(stage).all_reduce_ns(self.formula, replicas, links)
         if self.formula.holders(replicas) == 1 and self.problem.regime.expert_ranks == 1:
             return 0
-        return reduce_ns(self.formula, self._parts(stage, replicas), level)
+        return reduce_ns(self.formula, self._parts(stage, replicas), links)
 
-    def _ring(self, stage: Stage, plan: Plan | None) -> tuple[int, Levels]:
+    def _rings(self, stage: Stage, plan: Plan | None) -> tuple[int, Rings]:
         """The replicas of the stage in all pipelines and copies, and the links between them by number of rings."""
         replicas = stage.data_parallel * (1 if plan is None else plan.all_pipelines)
-        devices = stage.devices
+        alike = [stage]
         if plan is not None and plan.pipelines > 1:
-            devices = tuple(d for k in plan.mirrors(plan.stages.index(stage)) for d in plan.stages[k].devices)
-        lowest, highest = min(devices), max(devices)
+            alike = [plan.stages[k] for k in plan.mirrors(plan.stages.index(stage))]
+        blocks = tuple((min(each.devices), max(each.devices)) for each in alike)
         if plan is not None and plan.copies > 1:
-            highest += (plan.copies - 1) * (plan.devices_used // plan.copies)
+            apart = plan.devices_used // plan.copies
+            starts = range(0, plan.copies * apart, apart)
+            blocks = tuple((first + start, last + start) for first, last in blocks for start in starts)
+        devices = replicas * stage.tensor_parallel
+        return replicas, lambda rings: self._ring(blocks, devices, rings)
 
-        return replicas, lambda rings: self._ring_level(lowest, highest, rings)
-
-    def _ring_level(self, lowest: int, highest: int, rings: int) -> LinkLevel:
-        return ring_level(self.problem.cluster, lowest, highest, rings, self.problem.regime.spreads_rings)
+    def _ring(self, blocks: tuple[tuple[int, int], ...], devices: int, rings: int) -> Ring:
+        """The links of each of so many rings over `devices` devices in these blocks."""
+        ranks = devices * self.problem.cluster.rank_count // rings
+        return ring(self.problem.cluster, self.problem.regime, blocks, ranks, rings)
 
     def _exchange_ns(self, stage: Stage, plan: Plan | None) -> tuple[int, int]:
         """What replicas that share out weights exchange in a forward and in a backward (`Formula.exchange_ns`).
@@ -231,12 +234,12 @@ class CostModel:
         """
         if not self.problem.regime.shards_weights:
             return 0, 0
-        replicas, level = self._ring(stage, plan)
+        replicas, links = self._rings(stage, plan)
         if not is_sharded(stage):
-            return exchange_ns(self.formula, self._parts(stage, replicas), level)
+            return exchange_ns(self.formula, self._parts(stage, replicas), links)
         sharers = self._sharded_stage(stage).weights()
         each = [
-            self.formula.exchange_ns(level(max(1, stage.tensor_parallel // held)), local, replicas * held)
+            self.formula.exchange_ns(links(max(1, stage.tensor_parallel // held)), local, replicas * held)
             for held, local in sharers.items()
             if self.formula.holders(replicas * held) > 1
         ]

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from pipebench.costs.formula import Formula
-from pipebench.costs.messages import ring_level, slowest
+from pipebench.costs.messages import slowest
 from pipebench.costs.quantise import whole_bytes
+from pipebench.costs.rings import Rings, ring_level
 from pipebench.costs.sharding import Reduction, Split, held_share, reductions, reshard, share_of, sharers
 from pipebench.costs.sums.compute import OperatorTimes
-from pipebench.costs.weights import Levels
 from pipebench.domain.cluster import Cluster, LinkLevel
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.graph import Operator, OperatorGraph
@@ -147,12 +147,12 @@ class ShardedStage:
             formula.state_bytes(local, replicas * devices) - every for devices, local in self.weights().items()
         )
 
-    def all_reduce_ns(self, formula: Formula, replicas: int, level: Levels) -> int:
+    def all_reduce_ns(self, formula: Formula, replicas: int, links: Rings) -> int:
         """Rings over the replicas and over the devices of each that hold the same weights, one after the other."""
         total = 0
         for devices, local in sorted(self.weights().items()):
             rings = max(1, self.stage.tensor_parallel // devices)
-            total += formula.reduce_ns(level(rings), local, devices * replicas)
+            total += formula.reduce_ns(links(rings), local, devices * replicas)
         return total
 
     def saved_bytes(self, costs: Mapping[str, OperatorCosts]) -> int:

@@ -6,16 +6,13 @@ that of r replicas of t ranks r t / E hold the same experts. All other weights a
 ranks share out the sequences of a replica, each of them is one of these ranks: C times as many hold the same.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic
 
 from pipebench.costs.formula import Amount, Formula
-from pipebench.domain.cluster import LinkLevel
+from pipebench.costs.rings import Rings
 from pipebench.domain.problem import Regime
-
-Levels = Callable[[int], LinkLevel]
-"""Number of rings that run at once to the link level that each of them has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,21 +56,21 @@ def state_bytes(formula: Formula, parts: Sequence[WeightPart[Amount]]) -> Amount
     return total
 
 
-def reduce_ns(formula: Formula, parts: Sequence[WeightPart[Amount]], level: Levels) -> Amount:
+def reduce_ns(formula: Formula, parts: Sequence[WeightPart[Amount]], links: Rings) -> Amount:
     """`Formula.reduce_ns` of all parts, one after the other."""
     total = 0 * parts[0].bytes
     for part in parts:
         if part.ranks > 1:
-            total = total + formula.of_ranks.reduce_ns(level(part.rings), part.bytes, part.ranks)
+            total = total + formula.of_ranks.reduce_ns(links(part.rings), part.bytes, part.ranks)
     return total
 
 
-def exchange_ns(formula: Formula, parts: Sequence[WeightPart[Amount]], level: Levels) -> tuple[Amount, Amount]:
+def exchange_ns(formula: Formula, parts: Sequence[WeightPart[Amount]], links: Rings) -> tuple[Amount, Amount]:
     """`Formula.exchange_ns` of all parts, one after the other."""
     there, back = 0 * parts[0].bytes, 0 * parts[0].bytes
     for part in parts:
         if part.ranks > 1:
-            each = formula.of_ranks.exchange_ns(level(part.rings), part.bytes, part.ranks)
+            each = formula.of_ranks.exchange_ns(links(part.rings), part.bytes, part.ranks)
             there, back = there + each[0], back + each[1]
     return there, back
 

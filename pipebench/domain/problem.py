@@ -1,6 +1,7 @@
 """Problem: profile, cluster, mini-batch, regime and pins. The whole input of a planner."""
 
 from functools import cached_property
+from math import gcd
 from typing import Any, Literal
 
 from msgspec import UNSET, UnsetType
@@ -45,6 +46,9 @@ class Regime(Value, frozen=True, kw_only=True):
     context_parallel: ranks that share out the sequence of each sample (Liu et al. 2023, Ring Attention). A device
     of the cluster stands for so many (`Cluster.ranks`): each holds the same weights, and has one part of what is
     computed, kept and sent. Not there: 1. The figures of the profile are those of one rank.
+    sharding_ranks: ranks among which a copy of what `optimizer_sharding` names is shared out: hybrid sharding
+    (Zhao et al. 2023, PyTorch FSDP, section 3.2.2). Those that hold the same weights make whole groups of so many,
+    each with a copy; fewer make one group. Not there: all of them are one.
     """
 
     mode: RegimeMode
@@ -55,6 +59,7 @@ class Regime(Value, frozen=True, kw_only=True):
     step: StepCosts | None = None
     expert_parallel: int | UnsetType = UNSET
     context_parallel: int | UnsetType = UNSET
+    sharding_ranks: int | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         for name in ("expert_parallel", "context_parallel"):
@@ -64,6 +69,30 @@ class Regime(Value, frozen=True, kw_only=True):
             require_count(name, ranks)
             if ranks == 1:
                 force_setattr(self, name, UNSET)
+        if self.sharding_ranks is not UNSET:
+            self._require_groups(self.sharding_ranks)
+
+    def _require_groups(self, ranks: int) -> None:
+        field = "sharding_ranks"
+        require_count(field, ranks)
+        if not self.shards_optimizer:
+            raise InvalidValue(
+                f"sharding_ranks is {ranks}, and nothing is shared out: optimizer_sharding is none",
+                "say --optimizer-sharding zero1 or zero3",
+                field=field,
+            )
+        require(
+            self.expert_ranks == 1,
+            f"sharding_ranks is {ranks}, and {self.expert_ranks} ranks share out experts: the suite prices one of "
+            "both",
+            field,
+        )
+        require(
+            ranks % self.context_ranks == 0,
+            f"sharding_ranks is {ranks}, it must be a multiple of the {self.context_ranks} ranks that share out a "
+            "sequence, which hold the same weights",
+            field,
+        )
 
     @property
     def expert_ranks(self) -> int:
@@ -80,6 +109,20 @@ class Regime(Value, frozen=True, kw_only=True):
         that share out sequences are among them.
         """
         return data_parallel * tensor_parallel * self.context_ranks % self.expert_ranks == 0
+
+    def shards(self, ranks: int) -> int:
+        """Among how many ranks a copy is shared out where so many hold the same weights."""
+        return ranks if self.sharding_ranks is UNSET else min(ranks, self.sharding_ranks)
+
+    def shards_evenly(self, replicas: int) -> bool:
+        """Whether the ranks of so many replicas make whole groups, or one."""
+        ranks = replicas * self.context_ranks
+        return ranks % self.shards(ranks) == 0
+
+    @property
+    def shards_in_groups(self) -> bool:
+        """Whether ranks that hold the same weights may be groups that hold a copy each."""
+        return self.sharding_ranks is not UNSET
 
     @property
     def shards_optimizer(self) -> bool:
@@ -187,6 +230,7 @@ class Problem(Value, frozen=True, kw_only=True):
             f"profile {self.profile.name!r} is of experts that ranks share out, the regime says of no such ranks",
         )
         self._require_ranks_of_a_sequence()
+        self._require_whole_groups()
         require_offered(
             self.pins.recompute,
             self.profile.graph,
@@ -205,6 +249,20 @@ class Problem(Value, frozen=True, kw_only=True):
                 pinned is None or self.mini_batch % pinned == 0,
                 f"the pinned {what} {pinned} does not divide the mini-batch {self.mini_batch}",
             )
+
+    def _require_whole_groups(self) -> None:
+        """Raise InvalidValue for pinned replicas that make no whole groups of `Regime.sharding_ranks`."""
+        replicas, ranks = self.pins.data_parallel, self.regime.context_ranks
+        if replicas is None or self.regime.shards_evenly(replicas):
+            return
+        holders = replicas * ranks
+        each = self.regime.shards(holders)
+        common = gcd(holders, each)
+        raise InvalidValue(
+            f"the pinned data_parallel {replicas}{f' x {ranks} ranks a sequence' if ranks > 1 else ''} is no "
+            f"multiple of {each}, the ranks that share out a copy (sharding_ranks)",
+            f"--dp {holders // each * each // ranks}" + (f", or --sharding-ranks {common}" if common > 1 else ""),
+        )
 
     def _require_ranks_of_a_sequence(self) -> None:
         """Raise InvalidValue where profile, cluster and regime do not say the same of context parallelism."""

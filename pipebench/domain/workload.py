@@ -216,6 +216,14 @@ class WorkloadSpec(Value, frozen=True, kw_only=True):
             lands="regime.optimizer_sharding",
         ),
     ] = "none"
+    sharding_ranks: Annotated[
+        Count | None,
+        Field(
+            "Ranks that share that out among each other, such as 8; each group of so many holds a copy (HSDP)",
+            "all ranks with the same weights",
+            lands="regime.sharding_ranks",
+        ),
+    ] = None
     framework: Annotated[
         str | None,
         Field(
@@ -273,6 +281,7 @@ class WorkloadKeywords(TypedDict, total=False):
     overlap: float | None
     optimizer: Optimizer | None
     optimizer_sharding: OptimizerSharding | None
+    sharding_ranks: int | None
     framework: str | None
     calibration: str | None
 
@@ -335,11 +344,12 @@ def problem_of(
     Raises InvalidValue for numbers that do not fit together.
     """
     parts = parts_of({name: getattr(spec, name) for name in WorkloadSpec.__struct_fields__})
+    said = {name: value for name, value in parts["regime"].items() if value is not None}
     return Problem(
         profile=profile,
         cluster=cluster,
         mini_batch=mini_batch,
-        regime=Regime(mode="sync", precision=profile.precision, step=step, **parts["regime"]),
+        regime=Regime(mode="sync", precision=profile.precision, step=step, **said),
         pins=Pins(**parts["pins"]),
         **parts["problem"],
     )

@@ -27,6 +27,8 @@ class Capabilities:
     expert_parallel: whether it knows what stages cost whose ranks share out experts (`Regime.expert_parallel`).
     context_parallel: whether it knows that stages of one replica reduce gradients and share out state too, where
     ranks share out sequences (`Regime.context_parallel`; `Formula` and `CostModel` count it).
+    sharding_groups: whether its replicas make whole groups of those that share out a copy of weights or state
+    (`Regime.sharding_ranks`). A planner without replicas need not say.
     The host asks no other planner for such problems.
     """
 
@@ -40,6 +42,7 @@ class Capabilities:
     round_robin: bool = False
     expert_parallel: bool = False
     context_parallel: bool = False
+    sharding_groups: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

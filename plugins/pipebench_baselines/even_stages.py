@@ -95,6 +95,12 @@ def uniform(problem: Problem, context: Context) -> PlanResult:
             f"uniform has stages of {there} ranks, {ranks} ranks share out experts: pin --dp and --tp that make a "
             f"multiple of {ranks}"
         )
+    if not problem.regime.shards_evenly(replicas):
+        ranks = problem.regime.shards(replicas * problem.regime.context_ranks)
+        raise InfeasibleProblem(
+            f"uniform has stages of {replicas} replicas, {ranks} ranks share out a copy of the weights: pin a "
+            "--dp that makes whole groups of them"
+        )
     groups = layer_groups(problem.profile.graph)
     if pins.pipeline is not None and pins.pipeline > len(groups):
         raise InfeasibleProblem(f"{pins.pipeline} stages are pinned, there are {len(groups)} layers")

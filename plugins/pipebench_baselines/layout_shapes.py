@@ -108,7 +108,10 @@ def layout_shapes(problem: Problem, items: int, placements: Sequence[PlacementKi
             raise not_offered("layout", problem, tensor)
         for pipeline, replicas, rounds, kind in _arrangements(problem, tensor, items, placements):
             found = True
+            everywhere = replicas * (pipelines_of_kind(kind) or 1)
             if not problem.regime.shares_experts_over(replicas, tensor):
+                continue
+            if not problem.regime.shards_evenly(everywhere):
                 continue
             shared = True
             if pinned_sizes(problem, (replicas,)) == ():
@@ -132,11 +135,14 @@ def layout_shapes(problem: Problem, items: int, placements: Sequence[PlacementKi
             "and several stages a device need several devices in a row"
         )
     if not shared:
-        ranks = problem.regime.expert_ranks
+        ranks, what, option = problem.regime.expert_ranks, "experts", "--ep"
+        if problem.regime.shards_in_groups:
+            ranks, what = problem.regime.shards(problem.cluster.accelerators), "a copy of the weights"
+            option = "--sharding-ranks"
         raise InfeasibleProblem(
-            f"{ranks} ranks share out experts: with {_pins(problem)} no stage on {size} devices has a multiple of "
+            f"{ranks} ranks share out {what}: with {_pins(problem)} no stage on {size} devices has a multiple of "
             f"{ranks} ranks",
-            "pin other --tp, --dp or --pp, or a smaller --ep",
+            f"pin other --tp, --dp or --pp, or a smaller {option}",
         )
     if not suits:
         raise InfeasibleProblem(

@@ -37,7 +37,7 @@ def data_parallel(problem: Problem, context: Context) -> PlanResult:
     plans = []
     for micro_batch in micro_batch_candidates(problem, counts):
         replicas = _replicas(problem, micro_batch, devices)
-        if replicas <= micro_batch and problem.regime.shares_experts_over(replicas, 1):
+        if replicas <= micro_batch and _shares(problem, replicas, 1):
             plans.append(_replicated_stage(problem, run, micro_batch, replicas))
     if not plans:
         raise InfeasibleProblem(
@@ -59,13 +59,20 @@ def _replicated_stage(problem: Problem, run: Way, micro_batch: int, replicas: in
     return Plan(stages=(stage,))
 
 
+def _shares(problem: Problem, replicas: int, degree: int) -> bool:
+    """Whether the ranks of a stage make whole groups of those that share out experts, or a copy of the weights."""
+    regime = problem.regime
+    return regime.shares_experts_over(replicas, degree) and regime.shards_evenly(replicas)
+
+
 def _no_groups(problem: Problem) -> str:
-    """That no stage can be of as many ranks as share out experts; '' where none share them out."""
-    ranks = problem.regime.expert_ranks
+    """That no stage can be of as many ranks as share something out; '' where none do."""
+    regime, what = problem.regime, "experts"
+    ranks = regime.expert_ranks
+    if regime.shards_in_groups:
+        ranks, what = regime.shards(problem.cluster.accelerators), "a copy of the weights"
     return (
-        ""
-        if ranks == 1
-        else f"no micro-batch gives a multiple of {ranks} ranks, which share out experts, a sample"
+        "" if ranks == 1 else f"no micro-batch gives a multiple of {ranks} ranks, which share out {what}, a sample"
     )
 
 
@@ -105,7 +112,7 @@ def tensor_parallel(problem: Problem, context: Context) -> PlanResult:
         choice = _choice(problem, degree)
         for size in _sizes(problem, pins.data_parallel or most, context.options.accumulation):
             replicas = _replicas(problem, size, most)
-            shared = problem.regime.shares_experts_over(replicas, degree)
+            shared = _shares(problem, replicas, degree)
             if shared and replicas <= min(size, most) and honours_size(problem, size, replicas):
                 counts.add(replicas)
                 plans.append(_split_stage(problem, size, replicas, degree, choice))

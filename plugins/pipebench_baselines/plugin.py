@@ -66,6 +66,7 @@ def pipebench_planners() -> Iterable[Planner]:
                 recompute=True,
                 expert_parallel=True,
                 context_parallel=True,
+                sharding_groups=True,
             ),
         ),
         Planner(
@@ -80,6 +81,7 @@ def pipebench_planners() -> Iterable[Planner]:
                 recompute=True,
                 expert_parallel=True,
                 context_parallel=True,
+                sharding_groups=True,
             ),
         ),
         Planner(
@@ -98,6 +100,7 @@ def pipebench_planners() -> Iterable[Planner]:
                 non_contiguous=True,
                 expert_parallel=True,
                 context_parallel=True,
+                sharding_groups=True,
             ),
             fidelity="improved",
             reference="Narayanan et al., Efficient Large-Scale Language Model Training on GPU Clusters, 2021, "
@@ -122,6 +125,7 @@ def pipebench_planners() -> Iterable[Planner]:
                 recompute=True,
                 expert_parallel=True,
                 context_parallel=True,
+                sharding_groups=True,
             ),
             reference="Shoeybi et al., Megatron-LM, 2019, arXiv 1909.08053; as a baseline in Tanaka et al., "
             "RaNNC, IPDPS 2021",

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipebench.costs.formula import Holdings
-from pipebench.costs.messages import ring_level
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import IntArray
+from pipebench.costs.rings import fastest_ring
 from pipebench_graphpipe.chain_dp import NO_LIMIT, Depths
 from pipebench_graphpipe.program import GraphArrays, ProgramArrays, Values, measure
 
@@ -144,8 +144,8 @@ def _tables(
     state, period = np.empty_like(period), period.copy()
     for choice, used in enumerate(replicas):
         state[:, choice] = formula.state_bytes(parameters, used)
-        level = ring_level(problem.cluster, 0, used - 1, spread=problem.regime.spreads_rings)
-        update_ns = formula.update_ns(formula.reduce_ns(level, parameters, used), parameters, used)
+        links = fastest_ring(problem.cluster, problem.regime, used)
+        update_ns = formula.update_ns(formula.reduce_ns(links, parameters, used), parameters, used)
         period[:, choice] += formula.update_share_ns(update_ns, micro_batch)
     none = np.zeros((1, 1), np.int64)
     content = Holdings(state, saved, inputs, buffers, workspace[:, None], none, none, none)

@@ -7,12 +7,11 @@ from functools import lru_cache
 import numpy as np
 
 from pipebench.costs.formula import Formula, Holdings, Memory
-from pipebench.costs.messages import ring_level
 from pipebench.costs.model import CostModel
 from pipebench.costs.placement import MOST_TURNS
 from pipebench.costs.quantise import IntArray
+from pipebench.costs.rings import Ring, fastest_ring
 from pipebench.costs.sums.intervals import Intervals
-from pipebench.domain.cluster import LinkLevel
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.plan import ReplicaMode
 from pipebench.domain.problem import Problem
@@ -178,8 +177,8 @@ class IntervalCosts:
         reduced = self._formula.reduce_ns(self._ring(replicas), weights, replicas)
         return self._formula.update_ns(reduced, weights, replicas)
 
-    def _ring(self, replicas: int) -> LinkLevel:
-        return ring_level(self.problem.cluster, 0, replicas - 1, spread=self.problem.regime.spreads_rings)
+    def _ring(self, replicas: int) -> Ring:
+        return fastest_ring(self.problem.cluster, self.problem.regime, replicas)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
 """What runs of consecutive blocks cost as stages, by the suite's cost model: all of them at once."""
 
 from pipebench.costs.formula import Memory
-from pipebench.costs.messages import ring_level
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import IntArray
+from pipebench.costs.rings import ring
 from pipebench.costs.sums.intervals import Intervals
 from pipebench.domain.cluster import LinkLevel
 from pipebench.domain.recomputation import Recompute
@@ -74,8 +74,7 @@ class BlockRuns:
         devices: of one copy. Replicas are taken to start with its first device, which is no slower than any other
             place.
         """
-        highest = replicas - 1 + (copies - 1) * devices
-        problem = self.model.problem
-        level = ring_level(problem.cluster, 0, highest, spread=problem.regime.spreads_rings)
-        formula, everywhere = self.model.formula, replicas * copies
-        return formula.update_ns(formula.reduce_ns(level, self.weights, everywhere), self.weights, everywhere)
+        blocks = [(copy * devices, copy * devices + replicas - 1) for copy in range(copies)]
+        problem, formula, everywhere = self.model.problem, self.model.formula, replicas * copies
+        links = ring(problem.cluster, problem.regime, blocks, formula.holders(everywhere))
+        return formula.update_ns(formula.reduce_ns(links, self.weights, everywhere), self.weights, everywhere)

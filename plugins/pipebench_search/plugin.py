@@ -60,6 +60,7 @@ def pipebench_planners() -> Iterable[Planner]:
                 round_robin=True,
                 expert_parallel=True,
                 context_parallel=True,
+                sharding_groups=True,
             ),
         ),
     )

@@ -9,7 +9,7 @@ from pipebench.costs.formula import StageTimes
 from pipebench.costs.messages import Message
 from pipebench.costs.model import CostModel
 from pipebench.costs.placement import lanes_in_turn, micro_batches_of
-from pipebench.domain.cluster import LinkLevel
+from pipebench.costs.rings import Ring
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.placement import placement_kind_of
 from pipebench.domain.plan import Plan, Stage
@@ -68,7 +68,7 @@ class CachedCosts(CostModel):
         self._stages: dict[tuple[object, ...], StageTimes] = {}
         self._computed: dict[tuple[object, ...], tuple[int, int, int]] = {}
         self._weighed: dict[tuple[object, ...], tuple[int, int]] = {}
-        self._rings: dict[tuple[int, int, int], LinkLevel] = {}
+        self._links: dict[tuple[tuple[tuple[int, int], ...], int, int], Ring] = {}
         self._sent: tuple[Plan, list[Message]] | None = None
 
     def messages(self, plan: Plan) -> list[Message]:
@@ -106,11 +106,11 @@ class CachedCosts(CostModel):
             self._weighed[key] = super()._weights(stage)
         return self._weighed[key]
 
-    def _ring_level(self, lowest: int, highest: int, rings: int) -> LinkLevel:
-        key = lowest, highest, rings
-        if key not in self._rings:
-            self._rings[key] = super()._ring_level(lowest, highest, rings)
-        return self._rings[key]
+    def _ring(self, blocks: tuple[tuple[int, int], ...], devices: int, rings: int) -> Ring:
+        key = blocks, devices, rings
+        if key not in self._links:
+            self._links[key] = super()._ring(blocks, devices, rings)
+        return self._links[key]
 
 
 class Scorer:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from itertools import accumulate, combinations, pairwise, product
 
 from hypothesis import strategies as st
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from pipebench.domain.cluster import Cluster, DeviceType, LinkLevel
@@ -40,11 +41,13 @@ def problems(draw: st.DrawFn, mode: RegimeMode, most: int = 5, devices: int = 5,
         problem = draw(st.sampled_from([sharing, tied]))(problem)
     if not plain and draw(st.integers(0, 2)) == 0:
         problem = with_ways(draw, problem)
+    sharding = draw(st.sampled_from(["none", "zero1", "zero3"]))
     regime = Regime(
         mode=mode,
         gradient_precision=draw(st.sampled_from([None, "bf16"])),
         optimizer=draw(st.sampled_from(["none", "adam"])),
-        optimizer_sharding=draw(st.sampled_from(["none", "zero1", "zero3"])),
+        optimizer_sharding=sharding,
+        sharding_ranks=UNSET if sharding == "none" else draw(st.sampled_from([UNSET, UNSET, 2])),
         step=draw(st.none() | steps()),
     )
     return replace(problem, regime=regime, overlap=draw(st.sampled_from([0.0, 0.0, 0.5, 1.0])))

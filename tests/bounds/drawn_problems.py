@@ -2,6 +2,7 @@
 
 import msgspec
 from hypothesis import strategies as st
+from msgspec import UNSET
 
 from pipebench.domain.cluster import LinkLevel
 from pipebench.domain.framework import StepCosts
@@ -44,11 +45,13 @@ def problems(draw: st.DrawFn) -> Problem:
         )
     if draw(st.booleans()):
         problem = draw(st.sampled_from([sharing, tied]))(problem)
+    sharding = draw(st.sampled_from(["none", "zero1", "zero3"]))
     regime = Regime(
         mode=problem.regime.mode,
         gradient_precision=draw(st.sampled_from([None, "bf16"])),
         optimizer=draw(st.sampled_from(["none", "sgd", "adam"])),
-        optimizer_sharding=draw(st.sampled_from(["none", "zero1", "zero3"])),
+        optimizer_sharding=sharding,
+        sharding_ranks=UNSET if sharding == "none" else draw(st.sampled_from([UNSET, UNSET, 2])),
         step=draw(st.none() | steps()),
     )
     pins = Pins()

@@ -58,7 +58,16 @@ def mixed_problem(random: Random) -> Problem:
     )
     ranks = random.choice([1, 1, 2, 2, 3, 4])
     problem = problem if ranks == 1 else with_experts(random, problem, ranks)
-    return with_context(random, problem, random.choice([1, 1, 2, 3]))
+    return _with_groups(random, with_context(random, problem, random.choice([1, 1, 2, 3])))
+
+
+def _with_groups(random: Random, problem: Problem) -> Problem:
+    """The problem, where replicas share something out with a chance in groups that hold a copy each."""
+    regime = problem.regime
+    if not regime.shards_optimizer or regime.expert_ranks > 1 or random.random() < 0.5:
+        return problem
+    ranks = random.choice([1, 2, 3]) * regime.context_ranks
+    return replace(problem, regime=replace(regime, sharding_ranks=ranks))
 
 
 def with_experts(random: Random, problem: Problem, ranks: int) -> Problem:

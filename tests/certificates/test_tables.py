@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from msgspec import UNSET
 
 from pipebench.bounds import time_bound
 from pipebench.certificates.bound_tables import bound_part
@@ -103,11 +104,12 @@ def memory(problem: Problem, plan: Plan, stage: Stage, samples: int) -> list[int
     regime = problem.regime
     each = {"adam": 8, "sgd": 4, "none": 0}[regime.optimizer]
     replicas = stage.data_parallel * plan.copies * plan.pipelines
-    sharers = replicas if regime.optimizer_sharding == "zero1" else 1
+    group = replicas if regime.sharding_ranks is UNSET else min(replicas, regime.sharding_ranks)
+    sharers = group if regime.optimizer_sharding == "zero1" else 1
     state = (1 if flushes else 2) * weights + weights + ceil(Fraction(weights * each, 4 * sharers))
     gathered = 0
     if regime.optimizer_sharding == "zero3" and replicas > 1:
-        state = ceil(((2 if flushes else 3) * weights + Fraction(weights * each, 4)) / replicas)
+        state = ceil(((2 if flushes else 3) * weights + Fraction(weights * each, 4)) / group)
         own = [
             next((a.parameter_bytes for a in costs[name].alternatives if a.id == way), None)
             if way

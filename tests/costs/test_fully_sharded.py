@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from pipebench.costs.formula import Formula
 from pipebench.costs.model import CostModel
+from pipebench.costs.rings import Ring
 from pipebench.domain.cluster import LinkLevel
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import OptimizerSharding, Problem, Regime
@@ -17,6 +18,7 @@ from tests.costs.test_step import LEVEL, formula
 
 FORWARD, BACKWARD = [100, 300], [200, 600]
 WEIGHTS = [800, 400]
+RING = Ring(LEVEL, LEVEL)
 GATHERED, SCATTERED = 900, 900
 """Of 1,200 bytes over four replicas at a byte a nanosecond: each sends three quarters."""
 
@@ -95,14 +97,14 @@ def test_states_of_all_replicas(weights: list[int], replicas: int, sharding: Opt
 def test_a_step_of_zero1_scatters_gradients_and_gathers_weights() -> None:
     """Half a ring for 4 bytes of a gradient, half for 2 bytes of a weight."""
     halves = [Formula.all_reduce_ns(LEVEL, size, 4) // 2 for size in (2 * 10**6, 10**6)]
-    assert formula("zero1").reduce_ns(LEVEL, 10**6, 4) == sum(halves)
+    assert formula("zero1").reduce_ns(RING, 10**6, 4) == sum(halves)
 
 
 def test_a_step_of_zero3_reduces_in_its_micro_batches() -> None:
     costs = formula("zero3")
-    assert costs.reduce_ns(LEVEL, 10**6, 4) == 0
+    assert costs.reduce_ns(RING, 10**6, 4) == 0
     weights, gradients = (Formula.all_reduce_ns(LEVEL, size, 4) // 2 for size in (10**6, 2 * 10**6))
-    assert costs.exchange_ns(LEVEL, 10**6, 4) == (weights, weights + gradients)
+    assert costs.exchange_ns(RING, 10**6, 4) == (weights, weights + gradients)
     alone, shared = formula().update_ns(0, 2 * 10**9), costs.update_ns(0, 2 * 10**9, 4)
     assert shared == pytest.approx(alone / 4, abs=1)
 

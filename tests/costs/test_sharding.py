@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipebench.costs.formula import Formula
+from pipebench.costs.rings import Ring
 from pipebench.costs.sharded_stage import ShardedStage
 from pipebench.costs.sharding import reductions, reshard
 from pipebench.costs.sums.compute import OperatorTimes
@@ -90,7 +91,7 @@ def sharded(
     there, back, _ = alone.times(
         OperatorTimes(DeviceCosts(device_type="gpu", micro_batches=(BATCH,), operators=costs))
     )
-    return ShardedTimes(there, back, alone.all_reduce_ns(FORMULA, 1, lambda _: ONE_BYTE_A_NS))
+    return ShardedTimes(there, back, alone.all_reduce_ns(FORMULA, 1, lambda _: Ring(ONE_BYTE_A_NS, ONE_BYTE_A_NS)))
 
 
 def test_a_product_pays_for_the_dim_that_each_matrix_lacks() -> None:

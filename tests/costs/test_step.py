@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from pipebench.costs.formula import Formula
-from pipebench.costs.messages import ring_level
 from pipebench.costs.model import CostModel
+from pipebench.costs.rings import Ring, ring_level
 from pipebench.costs.step import step_costs
 from pipebench.domain.cluster import Cluster, DeviceType, LinkLevel
 from pipebench.domain.errors import PipebenchError
@@ -58,7 +58,7 @@ def test_a_share_of_the_all_reduce_is_hidden() -> None:
 def test_gradients_are_reduced_at_their_own_precision() -> None:
     """fp32 gradients of bf16 weights: twice the bytes of the weights."""
     twice = Formula.all_reduce_ns(LEVEL, 2 * 10**6, 4)
-    assert formula().reduce_ns(LEVEL, 10**6, 4) == twice
+    assert formula().reduce_ns(Ring(LEVEL, LEVEL), 10**6, 4) == twice
 
 
 def test_async_has_no_step() -> None:

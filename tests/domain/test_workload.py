@@ -110,7 +110,8 @@ def test_a_field_lands_where_the_problem_has_one_of_its_type(field: Field) -> No
     (info,) = (each for each in msgspec.structs.fields(PARTS[part]) if each.name == name)
     if info.default is UNSET:
         # What older documents do not have: said where it is not the usual.
-        assert getattr(part_with(part, **{name: field.default}), name) is UNSET
+        usual = {} if field.default is None else {name: field.default}
+        assert getattr(part_with(part, **usual), name) is UNSET
         assert getattr(part_with(part, **{name: 2}), name) == 2
         return
     assert info.default == field.default
@@ -119,8 +120,8 @@ def test_a_field_lands_where_the_problem_has_one_of_its_type(field: Field) -> No
 
 def part_with(part: str, **said: Any) -> Any:
     """A part of a problem that says this."""
-    needed = {"regime": {"mode": "sync"}}.get(part, {})
-    return PARTS[part](**needed, **said)
+    needed = {"regime": {"mode": "sync", "optimizer_sharding": "zero1"}}.get(part, {})
+    return PARTS[part](**(needed | said))
 
 
 def test_everything_that_can_be_pinned_or_said_of_the_regime_is_a_field() -> None:
@@ -248,7 +249,7 @@ def test_a_workload_goes_through_the_command_line_and_the_api(values: dict[str, 
 @given(specs(), st.sampled_from(["sync", "async"]))
 def test_a_workload_is_stored_and_found_again(spec: WorkloadSpec, mode: Any) -> None:
     base = layers("sync", Pins())
-    spec = msgspec.structs.replace(spec, micro_batch=None, micro_batch_size=None, ep=1, cp=1)
+    spec = msgspec.structs.replace(spec, micro_batch=None, micro_batch_size=None, ep=1, cp=1, sharding_ranks=None)
     problem = Workload("m", problem_of(spec, base.profile, base.cluster, 8)).problem(mode)
     kept = msgspec.json.decode(msgspec.json.encode(problem), type=Problem)
     again = workload_of(row("uniform", model="m"), kept)
@@ -257,7 +258,9 @@ def test_a_workload_is_stored_and_found_again(spec: WorkloadSpec, mode: Any) -> 
     for part, landed in parts_of(msgspec.structs.asdict(spec)).items():
         holder = {"pins": kept.pins, "regime": kept.regime, "problem": kept}[part]
         assert {name: getattr(holder, name) for name in landed} == landed | (
-            dict.fromkeys(("expert_parallel", "context_parallel"), UNSET) if part == "regime" else {}
+            dict.fromkeys(("expert_parallel", "context_parallel", "sharding_ranks"), UNSET)
+            if part == "regime"
+            else {}
         )
 
 

@@ -18,6 +18,7 @@ from pipebench.bench.accuracy.framework import (
     says,
     sequence_parallel_of,
     sharding_of,
+    sharding_ranks_of,
     tensor_overlap_of,
     workload_fields,
 )
@@ -132,6 +133,7 @@ def express(
         cp=run.cp or 1,
         precision=setting.precision,
         optimizer_sharding=sharding_of(run.framework, framework, pp, dp, run.cp or 1, choices),
+        sharding_ranks=sharding_ranks_of(run.framework, dp, run.cp or 1, run.ep or 1),
         **workload_fields(setting),
     )
     by_stage, level = _layers_by_stage(run, layers, order, choices)

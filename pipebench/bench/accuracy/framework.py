@@ -159,11 +159,26 @@ def profiler_of(setting: Setting) -> str:
     return f"{PROFILER}[{','.join(said)}]"
 
 
+def sharding_ranks_of(text: str, dp: int, cp: int, ep: int) -> int | None:
+    """Ranks that share out a copy of what `sharding_of` says, where they are fewer than all: `FSDP=N` is of N
+    replicas. Raises NotExpressed where replicas make no whole groups of these, and with expert parallelism.
+    """
+    found = re.search(r"FSDP=(\d+)", text)
+    shards = int(found[1]) if found is not None and dp * cp > 1 else 0
+    if shards in (0, dp):
+        return None
+    if dp % shards:
+        raise NotExpressed("replicas that make no whole groups of FSDP", f"FSDP={shards}, {dp} replicas")
+    if ep > 1:
+        raise NotExpressed("replicas that share out weights in groups, and experts", f"FSDP={shards}, ep is {ep}")
+    return shards * cp
+
+
 def sharding_of(
     text: str, framework: FrameworkName, pp: int, dp: int, cp: int, choices: Choices
 ) -> OptimizerSharding:
     """What replicas share out. text: the run's framework, with `FSDP` where it has fully sharded data parallelism,
-    `FSDP=N` where N replicas share (0: none do), and DISTRIBUTED_OPTIMIZER. torchtitan shares out by itself.
+    `FSDP=N` where N of them share a copy (0: none do), and DISTRIBUTED_OPTIMIZER. torchtitan shares out by itself.
 
     Without a pipeline weights and gradients are shared out too. In a pipeline torchtitan keeps what it gathers
     until the last micro-batch, so that the optimizer alone is. Megatron-LM says of its later runs that they gather
@@ -184,8 +199,6 @@ def sharding_of(
         if framework != "megatron":
             return "none"
         return cast(OptimizerSharding, choices.take("optimizer sharding", "zero1", ("none",)))
-    if found[1] is not None and int(found[1]) != dp:
-        raise NotExpressed("replicas that share out weights in groups", f"FSDP={found[1]}, {dp} replicas")
     if pp == 1:
         return "zero3"
     if not is_torchtitan(framework):

@@ -14,6 +14,7 @@ from pipebench.bench.accuracy.framework import (
     megatron_vocabulary,
     says,
     sharding_of,
+    sharding_ranks_of,
 )
 from pipebench.bench.accuracy.run import Run
 from pipebench.bench.accuracy.sizes import GATED, architecture_of, sizes_of
@@ -111,6 +112,7 @@ def _setting(run: Run, made: Arrangement) -> Iterator[Compared]:
         assumed = len(choices.made)
         degrees = made.pipeline, made.data_parallel, made.context_ranks
         sharding = sharding_of(run.framework, framework, *degrees, choices)
+        groups = sharding_ranks_of(run.framework, made.data_parallel, made.context_ranks, made.expert_ranks)
     except NotExpressed as error:
         raise PipebenchError(f"{run.source}: {error.reason}, which no plan has") from None
     again = run.recompute.split(" ")[0]
@@ -118,6 +120,7 @@ def _setting(run: Run, made: Arrangement) -> Iterator[Compared]:
     yield "precision of products", precision_of(run) or None, {_products(problem)}
     told = len(choices.made) == assumed and made.data_parallel > 1
     yield "optimizer sharding", sharding if told else None, {problem.regime.optimizer_sharding}
+    yield "ranks that share out a copy", groups if told else None, {made.holders // made.copies}
     if made.tensor_parallel > 1 and problem.regime.step is not None:
         yield "sequence parallelism", says(run.recompute, SPLITS_SEQUENCES), {made.sequence_parallel}
         yield "tensor-parallel overlap", says(run.precision, ASYNCHRONOUS), {made.tensor_overlap}

@@ -102,6 +102,19 @@ class Arrangement:
         return self.holders > 1 and self.problem.regime.shards_weights
 
     @property
+    def copies(self) -> int:
+        """Groups of ranks that share out a copy each, of weights or of the optimizer's state; 1 where none do."""
+        return self.holders // self.problem.regime.shards(self.holders)
+
+    def require_one_group(self, why: str) -> None:
+        """Raises CannotExpress, with what stands against it, where groups of ranks share out a copy each."""
+        if self.copies > 1:
+            raise CannotExpress(
+                f"{self.copies} groups of {self.holders // self.copies} ranks share out a copy each; {why}",
+                "plan without --sharding-ranks",
+            )
+
+    @property
     def products(self) -> NarrowPrecision | None:
         """The precision of the layers' products, None where it is that of the weights."""
         told = self.problem.profile.provenance.products

@@ -30,6 +30,7 @@ def check_bounds(listed: list[int], layers: int, stages: int) -> None:
 def text(made: Arrangement) -> str:
     """A Python snippet: the subclass, the configuration as JSON, the model."""
     made.require_whole_weights("DeepSpeed runs no pipeline with it")
+    made.require_one_group("DeepSpeed's ZeRO-1 shares out over all replicas")
     made.require_plain_products()
     made.require_whole_experts(
         "DeepSpeed's pipelines take no degree for that: it is set in the model's MoE layers"

@@ -89,7 +89,8 @@ def torchtitan_launch(made: Arrangement) -> Launch:
     """
     gpus, replicas, rounds = _derived(made)
     sharded = made.shards_optimizer or made.shards_weights
-    copies, shards = (1, replicas) if sharded else (made.data_parallel, replicas // made.data_parallel)
+    copies = made.copies if sharded else made.data_parallel
+    shards = replicas // copies
     counted = "num_pp_microbatches; its gradient_accumulation_steps is 1"
     if made.pipeline == 1:
         counted = "its gradient_accumulation_steps"

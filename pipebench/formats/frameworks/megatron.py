@@ -223,6 +223,7 @@ def flags(made: Arrangement) -> str:
         lines.append("--tp-comm-overlap")
     if problem.regime.shards_optimizer:
         lines.append("--use-distributed-optimizer")
+        lines += [f"--num-distributed-optimizer-instances {made.copies}"] if made.copies > 1 else []
     if problem.regime.precision != "fp32":
         lines.append(f"--{problem.regime.precision}")
     if made.products is not None:

@@ -38,7 +38,8 @@ def text(made: Arrangement) -> str:
         notes.append(f"yours to add: {regime.precision} weights and activations, as the plan counts them")
         notes.append(f"yours to add: gradients in {regime.gradient_precision or regime.precision}")
     if made.shards_optimizer:
-        notes.append("optimizer: torch.distributed.optim.ZeroRedundancyOptimizer")
+        group = f", process_group= of {made.holders // made.copies} ranks" if made.copies > 1 else ""
+        notes.append(f"optimizer: torch.distributed.optim.ZeroRedundancyOptimizer{group}")
     return _split(made) + "".join(f"# {note}\n" for note in notes)
 
 

@@ -171,12 +171,14 @@ _CHECKPOINTS |= dict.fromkeys(("full", "stage"), "FullAC.Config()")
 
 
 def _data_parallel(made: Arrangement) -> str:
-    """Replicas, or FSDP: without a pipeline weights are gathered for each pass, in one they stay gathered."""
+    """Replicas, or FSDP: without a pipeline weights are gathered for each pass, in one they stay gathered. Groups
+    of ranks that share out a copy each are its hybrid sharding; those that share out sequences are among them.
+    """
     if not (made.shards_optimizer or made.shards_weights):
         return f"    data_parallel_replicate_degree={made.data_parallel},\n"
     return (
-        "    data_parallel_replicate_degree=1,\n"
-        f"    data_parallel_shard_degree={made.data_parallel},\n"
+        f"    data_parallel_replicate_degree={made.copies},\n"
+        f"    data_parallel_shard_degree={made.data_parallel // made.copies},\n"
         f'    fsdp_reshard_after_forward="{"always" if made.shards_weights else "never"}",\n'
     )
 

@@ -293,7 +293,8 @@ def test_a_partition_is_taken_as_it_is() -> None:
             "context parallelism of a framework that the table says nothing of",
         ),
         ({"framework": "Megatron-Bridge (FSDP)"}, "fully sharded data parallelism in a pipeline"),
-        ({"framework": "Megatron-Bridge; FSDP=64"}, "replicas that share out weights in groups"),
+        ({"framework": "Megatron-Bridge; FSDP=64"}, "fully sharded data parallelism in a pipeline"),
+        ({"framework": "torchtitan, FSDP=64"}, "replicas that make no whole groups of FSDP"),
         ({"model": "LLAMA3_70B (LoRA Performance)"}, "fine-tuning"),
         ({"model": "mamba"}, "an architecture that the suite does not know"),
         ({"layers": ""}, "column layers is empty"),
@@ -379,6 +380,17 @@ def test_fully_sharded_runs_share_out_what_their_framework_shares_out(
 ) -> None:
     """In a pipeline torchtitan keeps what it gathers until the last micro-batch."""
     assert express(run(**changes)).spec.optimizer_sharding == sharding
+
+
+def test_groups_of_replicas_share_out_a_copy_each() -> None:
+    """Two of four, each of as many ranks as share out a sequence."""
+    spec = express(run(framework="torchtitan, FSDP=2", pp="1", dp="4")).spec
+    assert (spec.optimizer_sharding, spec.sharding_ranks) == ("zero3", 2)
+    longer = express(run(framework="Megatron-Bridge; FSDP=1", pp="1", tp="1", dp="2", cp="4", device="H100-80GB"))
+    assert (longer.spec.optimizer_sharding, longer.spec.sharding_ranks) == ("zero3", 4)
+    assert Predictor(HostServices(Host())).problem(longer).regime.sharding_ranks == 4
+    with pytest.raises(NotExpressed, match="in groups, and experts"):
+        express(run(**(QWEN | {"framework": "Megatron-Bridge; FSDP=1", "pp": "1", "dp": "16"})))
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from tests.bench.accuracy.tables import run
         ({"precision": "NVFP4"}, "it has bf16, fp16, fp32"),
         ({"partition": "5-5"}, "5-5 for 8 layers in 2 stages"),
         ({"framework": "torchtitn"}, "framework is torchtitn"),
-        ({"framework": "Megatron-Bridge; FSDP=64"}, "FSDP=64, 2 replicas"),
+        ({"framework": "torchtitan, FSDP=64"}, "FSDP=64, 2 replicas"),
         ({"tp": "2 (4)"}, "in tp"),
     ],
 )

@@ -120,6 +120,28 @@ def test_replicas_share_out_what_each_framework_shares_out() -> None:
         assert "ZeRO-3" in TARGETS[name].refusal(whole, planned(whole))
 
 
+def test_groups_that_share_out_a_copy_each_are_said() -> None:
+    """Two groups of two of four replicas; DeepSpeed has no such groups."""
+    pins = Pins(tensor_parallel=1, pipeline=2, data_parallel=4, virtual_stages=1, micro_batch=4)
+    whole = problem(devices=8, mini_batch=16, pins=pins, sharding="zero1", **TINY)
+    made = replace(whole, regime=replace(whole.regime, sharding_ranks=2))
+    for name, said, same in (
+        ("megatron", "--num-distributed-optimizer-instances 2", "--use-distributed-optimizer"),
+        ("pipelining", "ZeroRedundancyOptimizer, process_group= of 2 ranks", "ZeroRedundancyOptimizer"),
+        (
+            "torchtitan",
+            "data_parallel_replicate_degree=2,\n    data_parallel_shard_degree=2,",
+            "pipeline_parallel",
+        ),
+    ):
+        assert said in TARGETS[name].write(arrange(made, planned(made)), "")
+        text = TARGETS[name].write(arrange(whole, planned(whole)), "")
+        assert said not in text
+        assert same in text
+    assert "asserts dp_replicate 2" in TARGETS["torchtitan"].write(arrange(made, planned(made)), "")
+    assert "2 groups of 2 ranks share out a copy each" in TARGETS["deepspeed"].refusal(made, planned(made))
+
+
 def test_without_a_pipeline_torchtitan_shares_out_all() -> None:
     pins = Pins(tensor_parallel=1, pipeline=1, data_parallel=4, virtual_stages=1, micro_batch=4)
     made = {

@@ -1,4 +1,4 @@
-"""Whether the ranks of a plan's stages can share out the experts that they hold."""
+"""Whether the ranks of a plan's stages can share out what they hold: experts, and copies of weights or state."""
 
 from math import gcd
 
@@ -41,6 +41,22 @@ def wrong_experts(problem: Problem, plan: Plan) -> Witness | None:
             )
         if message:
             return Witness(rule="shape", message=message, stage=position, operator=held[0])
+    return None
+
+
+def uneven_groups(problem: Problem, plan: Plan) -> Witness | None:
+    """The first stage whose replicas, those of all copies, make no whole groups of `Regime.sharding_ranks`."""
+    for position, stage in enumerate(plan.stages):
+        replicas = stage.data_parallel * plan.all_pipelines
+        if not problem.regime.shards_evenly(replicas):
+            context = problem.regime.context_ranks
+            ranks = problem.regime.shards(replicas * context)
+            message = (
+                f"stage {position} has {replicas} replicas"
+                f"{f' x context_parallel {context}' if context > 1 else ''}, which is no multiple of the {ranks} "
+                "ranks that share out a copy (--sharding-ranks)"
+            )
+            return Witness(rule="shape", message=message, stage=position)
     return None
 
 
