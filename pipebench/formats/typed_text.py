@@ -4,7 +4,7 @@ And the text of a table of lines.
 """
 
 import re
-from typing import Any, TypeVar, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import msgspec
 
@@ -64,14 +64,15 @@ def parse_json_part(text: bytes | msgspec.Raw, kind: type[T], source: str) -> T:
         raise explanation(error, source, bytes(text)) from None
 
 
-def table_text(data: bytes, source: str) -> str:
+def table_text(data: bytes, source: str, errors: Literal["strict", "replace"] = "strict") -> str:
     """The text of a table of lines, its byte-order mark taken off; lines end with a newline.
 
+    errors: whether bytes that are no UTF-8 are refused or replaced.
     Raises PipebenchError: more bytes or lines than are read, or no UTF-8.
     """
     require_size(data, LARGEST_TABLE_BYTES, source)
     try:
-        text = data.decode("utf-8-sig")
+        text = data.decode("utf-8-sig", errors)
     except UnicodeDecodeError as error:
         raise no_utf8(source, error) from None
     text = text.replace("\r\n", "\n").replace("\r", "\n")

@@ -12,6 +12,7 @@ import msgspec
 
 from pipebench.bench.accuracy.machine import NODE
 from pipebench.bench.accuracy.run import COLUMNS, COUNTS, FIGURES, OPTIONAL, REQUIRED, Run
+from pipebench.documents.decoding import no_utf8
 from pipebench.documents.printable import one_line
 from pipebench.domain.errors import PipebenchError, nearest
 from pipebench.domain.limits import (
@@ -27,6 +28,9 @@ from pipebench.formats.files import read_file
 PUBLISHED = "published"
 """The name of the table that ships."""
 NODE_HINT = "write 1x8, nx8 or '2x8, 400 Gb/s a GPU'; empty: the usual node and its links are assumed"
+_COMMA = re.compile(r"\d+,\d+")
+_JSON = re.compile(r'\s*(\{\s*["}]|\[\s*[\[{"\]])')
+_OTHER_SEPARATORS = (";", "\t", "|")
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
 _TWO = re.compile(r"(\S+) \((\S+)\)", re.ASCII)
 
@@ -53,8 +57,8 @@ def parse_runs(data: bytes, source: str) -> tuple[Run, ...]:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise PipebenchError(f"{source}: not UTF-8 text: {error.reason} at byte {error.start}") from None
-    if text.lstrip().startswith(("{", "[")):
+        raise no_utf8(source, error) from None
+    if _JSON.match(text):
         raise PipebenchError(
             f"{source}: this is JSON, and a table of runs is CSV",
             f"its first line names the columns: {','.join(COLUMNS)}",
@@ -92,7 +96,11 @@ def _rows(text: str, source: str) -> Iterator[list[str]]:
 
 
 def _check_columns(names: list[str], source: str) -> None:
+    if not {*COLUMNS, *OPTIONAL}.intersection(names):
+        raise _no_table(names, source)
     for name in names:
+        if not name:
+            raise PipebenchError(f"{source}: a column has no name", "the first line may end with a comma")
         if name not in (*COLUMNS, *OPTIONAL):
             known = nearest(name, (*COLUMNS, *OPTIONAL))
             raise PipebenchError(f"{source}: unknown column {_quoted(name)}", known)
@@ -105,6 +113,20 @@ def _check_columns(names: list[str], source: str) -> None:
             f"{'are' if len(missing) > 1 else 'is'} missing",
             "a cell may be empty, its column may not be left out",
         )
+
+
+def _no_table(names: list[str], source: str) -> PipebenchError:
+    """That the first line names no column: cells are separated by another letter, or it is another text."""
+    other = next((letter for letter in _OTHER_SEPARATORS if "iter_s" in names[0].split(letter)), None)
+    if other is not None:
+        return PipebenchError(
+            f"{source}: cells are separated by {other!r}, those of a table of runs by commas",
+            "save it as CSV with commas, and numbers with a point",
+        )
+    return PipebenchError(
+        f"{source}: neither a table of runs nor a log that is read: the first line is {_quoted(names[0])}",
+        "a table's first line names the columns (docs/reference/runs.md); logs are of Megatron-LM or torchtitan",
+    )
 
 
 class _Row:
@@ -146,7 +168,10 @@ class _Row:
 
     def _number_of(self, name: str, text: str) -> int | float:
         if not _NUMBER.fullmatch(text):
-            raise self._error(name, f"{_quoted(text)} is not a number")
+            comma = _COMMA.fullmatch(text) is not None
+            raise self._error(
+                name, f"{_quoted(text)} is not a number", "write a point in place of the comma" if comma else None
+            )
         number = float(text)
         if name in COUNTS:
             if not number.is_integer() or not 1 <= number <= MOST_COUNT:

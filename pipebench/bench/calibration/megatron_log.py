@@ -1,34 +1,38 @@
 """The log of a Megatron-LM training as one measured run.
 
 Read are the dump of arguments (lines `  name ....... value` between `arguments` and `end of arguments`) and the
-iteration lines (`iteration  10/ 100 | … | elapsed time per iteration (ms): 5243.1 | …`), as megatron/training
-prints them. Lines may carry a prefix, such as a rank or a time. An argument that changes the time is in the run,
-or the log is refused at its line.
+iteration lines (`megatron_iterations`), as megatron/training prints them. Lines may carry a prefix, such as a rank
+or a time. An argument that changes the time is in the run, or the log is refused at its line. A job that was
+started again prints its dump again: what follows each dump is a part of the log, and all parts must be of one run.
 """
 
 import re
 import statistics
+from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
 
 from pipebench.bench.accuracy.framework import DISTRIBUTED_OPTIMIZER, OVERLAPPED_REDUCTION, SPLITS_SEQUENCES
-from pipebench.bench.accuracy.run import Run
+from pipebench.bench.accuracy.run import COLUMNS, OPTIONAL, Run
+from pipebench.bench.calibration.megatron_iterations import ELAPSED, has_iteration, iteration_times
 from pipebench.defaults import INTERLEAVED, ONE_F_ONE_B
 from pipebench.documents.printable import one_line
 from pipebench.domain.errors import PipebenchError
-from pipebench.domain.limits import MOST_COUNT, MOST_LAYERS, MOST_LETTERS, MOST_SECONDS
+from pipebench.domain.limits import MOST_COUNT, MOST_LAYERS, MOST_LETTERS
 from pipebench.formats.frameworks.megatron import check_layout, parse_layout
 
-WARM_UP = 2
-"""Iteration lines that are dropped at the start, where at least as many are left."""
 _ARGUMENTS, _END = "- arguments -", "- end of arguments -"
 _ARGUMENT = re.compile(r"(?:^|\s)([A-Za-z_][A-Za-z0-9_]{0,63}) \.+ (.*)")
 MOST_VALUE_LETTERS = 10_000
-_ITERATION = re.compile(
-    r"\biteration +(\d{1,12})/ *\d{1,12} \|.{0,400}?elapsed time per iteration \(ms\): ([0-9.]{1,20})"
-)
 _PADDED = re.compile(r"> padded vocab \(size: \d{1,10}\) with \d{1,10} dummy tokens \(new size: (\d{1,10})\)")
 """Printed by the tokenizer, which is built after the dump: there the padded vocabulary is None."""
 _DEEPSPEED = "deepspeed"
-_OFF = ("None", "False", "0")
+_ZERO = re.compile(r"  zero_optimization_stage \.+ ([0-3])\b")
+"""Printed by DeepSpeed's engine behind the dump."""
+_ZERO_WORDS = {"0": f", no {DISTRIBUTED_OPTIMIZER}", "1": f", {DISTRIBUTED_OPTIMIZER}", "3": ", FSDP"}
+_NEOX = "pipe_parallel_size"
+_OFF = ("None", "False", "0", "[1]")
+"""Megatron-DeepSpeed lists experts by layer: [1] is a dense model."""
 _OTHER_MODELS = {
     "num_experts": "mixture-of-experts",
     "multi_latent_attention": "latent-attention",
@@ -37,24 +41,65 @@ _OTHER_MODELS = {
     "hybrid_override_pattern": "hybrid-layers",
 }
 """Arguments that make a model neither a GPT nor a Llama, and what it then is."""
+_OLDER_RECOMPUTE = {
+    "activations_checkpoint": "activations_checkpoint_method",
+    "checkpoint": "checkpoint_activations",
+}
+"""Before `recompute_granularity` (2022): how its arguments start, and which one says that layers run again."""
 _OWN_FSDP, _WHOLE = ("use_custom_fsdp", "use_megatron_fsdp"), "optim_grads_params"
 """Flags of Megatron-LM's own fully sharded data parallelism, and its strategy that shares out everything."""
 
 
 def is_megatron_log(data: bytes) -> bool:
     """Whether the text holds a dump of Megatron-LM's arguments or an iteration line."""
-    return b"- end of arguments -" in data or b"elapsed time per iteration (ms):" in data
+    return b"- end of arguments -" in data or ELAPSED.encode() in data
 
 
 def megatron_run(text: str, source: str, device: str) -> Run:
-    """The run of a log: the median of its iterations after the warm-up.
+    """The run of a log: the median of its iterations after the warm-up, of all parts together.
 
-    Raises PipebenchError, with the line, for an argument that is missing or is not what it must be, and for a log
-    without iterations.
+    Raises PipebenchError, with the line, for an argument that is missing or is not what it must be, for a log
+    without iterations, and for one of several runs.
     """
-    arguments = _Arguments(text, source)
-    times_ms = _iteration_times_ms(text, source)
-    kept = times_ms[WARM_UP:] if len(times_ms) >= 2 * WARM_UP else times_ms[-1:]
+    parts = list(_parts(text.splitlines()))
+    runs: list[Run] = []
+    seconds: list[float] = []
+    dropped: list[str] = []
+    for first, lines in parts:
+        arguments = _Arguments(lines, first, source)
+        run = _run(arguments, "\n".join(lines), source, device)
+        batch, sequence = run.gbs or 0, run.seq or 0
+        kept, left_out = iteration_times(lines, first, source, batch, sequence)
+        if runs and run != runs[0]:
+            other = next(name for name in (*COLUMNS, *OPTIONAL) if getattr(run, name) != getattr(runs[0], name))
+            raise PipebenchError(
+                f"{source}: line {first}: another run starts, with {other} {getattr(run, other)} and not "
+                f"{getattr(runs[0], other)}",
+                "give each run a log of its own",
+            )
+        runs.append(run)
+        seconds += kept
+        dropped += left_out
+    why = ", ".join(f"{dropped.count(reason)} {reason}" for reason in dict.fromkeys(dropped))
+    count = f"median of {len(seconds)} iteration lines, {why or '0 dropped'}"
+    return replace(runs[0], iter_s=statistics.median(seconds), how_read=f"Megatron-LM log: {count}")
+
+
+def _parts(lines: Sequence[str]) -> Iterator[tuple[int, Sequence[str]]]:
+    """What follows each dump that iterations follow, with the number of its first line; all where none has them.
+
+    Lines before the first dump are of its part: the last rank prints iterations, and its log may come first.
+    """
+    starts = [number for number, line in enumerate(lines) if _ARGUMENTS in line]
+    starts = [0, *starts[1:]]
+    bounds = zip(starts, [*starts[1:], len(lines)], strict=True)
+    found = [(start, lines[start:end]) for start, end in bounds]
+    timed = [(start + 1, part) for start, part in found if any(map(has_iteration, part))]
+    yield from timed or [(1, lines)]
+
+
+def _run(arguments: "_Arguments", text: str, source: str, device: str) -> Run:
+    """The run as the arguments say it, without its time. text: of the part that they are of."""
     layers, hidden, heads = map(arguments.count, ("num_layers", "hidden_size", "num_attention_heads"))
     pipeline = arguments.count("pipeline_model_parallel_size", 1)
     virtual = arguments.count("virtual_pipeline_model_parallel_size", 1)
@@ -82,13 +127,19 @@ def megatron_run(text: str, source: str, device: str) -> Run:
         schedule=INTERLEAVED if virtual > 1 else ONE_F_ONE_B,
         recompute=_recompute(arguments, max(by_stage, default=layers // (pipeline * virtual))),
         precision=_precision(arguments),
-        framework=_framework(arguments),
-        iter_s=statistics.median(kept) / 1e3,
+        framework=_framework(arguments, text),
+        iter_s=1,
         source=one_line(source),
-        how_read=f"Megatron-LM log: median of {len(kept)} iteration lines, {len(times_ms) - len(kept)} dropped",
         ffn=arguments.count("ffn_hidden_size", 4 * hidden),
-        kv_heads=arguments.count("num_query_groups") if arguments.flag("group_query_attention") else heads,
+        kv_heads=_kv_heads(arguments, heads),
     )
+
+
+def _kv_heads(arguments: "_Arguments", heads: int) -> int:
+    """As Megatron-LM calls them, or as Megatron-DeepSpeed does."""
+    if arguments.flag("group_query_attention"):
+        return arguments.count("num_query_groups")
+    return arguments.count("num_key_value_heads", heads)
 
 
 def _vocabulary(arguments: "_Arguments", text: str) -> int | None:
@@ -155,11 +206,13 @@ def _layers_by_stage(arguments: "_Arguments", layers: int, pipeline: int, virtua
 
 def _recompute(arguments: "_Arguments", layers: int) -> str:
     """layers: of the largest stage."""
-    kind = arguments.text("recompute_granularity", "None")
+    kind, prefix = arguments.text("recompute_granularity", "None"), "recompute"
     if kind == "None":
-        kind = "full" if arguments.flag("checkpoint_activations") else "none"
+        said = (older for older, name in _OLDER_RECOMPUTE.items() if arguments.text(name, "None") not in _OFF)
+        prefix = next(said, "")
+        kind = "full" if prefix else "none"
     if kind == "full":
-        kind = _full_recompute(arguments, layers)
+        kind = _full_recompute(arguments, layers, prefix)
     parts = re.findall(r"\w+", arguments.text("recompute_modules", "core_attn"))
     if kind == "selective" and parts not in (["core_attn"], ["None"]):
         raise arguments.unpriced(
@@ -169,13 +222,13 @@ def _recompute(arguments: "_Arguments", layers: int) -> str:
     return f"{kind} + {split}"
 
 
-def _full_recompute(arguments: "_Arguments", layers: int) -> str:
+def _full_recompute(arguments: "_Arguments", layers: int, prefix: str) -> str:
     """Each layer by itself, or all of a stage together. Raises PipebenchError where some layers do not run again,
     and for groups of another size.
     """
-    name = "recompute_num_layers"
+    name = f"{prefix}_num_layers"
     count = arguments.count(name, 1)
-    if arguments.text("recompute_method", "None") == "block":
+    if arguments.text(f"{prefix}_method", "None") == "block":
         if count < layers:
             raise arguments.unpriced(
                 name, f"{count} of the {layers} layers of a stage run again, and only all or none are priced"
@@ -194,10 +247,18 @@ def _precision(arguments: "_Arguments") -> str:
     return "+".join([narrow[0] if narrow else wide, *arguments.said("tp_comm_overlap", "asyncTP")])
 
 
-def _framework(arguments: "_Arguments") -> str:
-    """Its name, and how replicas share out and reduce, where the log says it of Megatron-LM."""
+def _framework(arguments: "_Arguments", text: str) -> str:
+    """Its name, and how replicas share out and reduce, where the log says it.
+
+    Of Megatron-DeepSpeed the stage that DeepSpeed prints counts: the argument `zero_stage` may be another one's.
+    """
     if arguments.flag("deepspeed") or _DEEPSPEED in arguments.text("framework", ""):
-        return "Megatron-DeepSpeed"
+        stage = _ZERO.search(text)
+        if stage is not None and stage[1] == "2":
+            raise arguments.unpriced(
+                "zero_stage", "gradients are shared out and weights are not, which no run says"
+            )
+        return f"Megatron-DeepSpeed{_ZERO_WORDS[stage[1]] if stage is not None else ''}"
     own = next(filter(arguments.flag, _OWN_FSDP), "")
     strategy = arguments.text("data_parallel_sharding_strategy", "no_shard")
     if own and strategy != _WHOLE:
@@ -212,35 +273,15 @@ def _framework(arguments: "_Arguments") -> str:
     )
 
 
-def _iteration_times_ms(text: str, source: str) -> list[float]:
-    """Milliseconds of each iteration line. Several lines of one iteration are several ranks': the last counts."""
-    found: dict[int, float] = {}
-    for number, line in enumerate(text.splitlines(), 1):
-        match = _ITERATION.search(line)
-        if match is None:
-            continue
-        try:
-            milliseconds = float(match[2])
-        except ValueError:
-            milliseconds = 0.0
-        if not 0 < milliseconds <= MOST_SECONDS * 1e3:
-            raise PipebenchError(f"{source}: line {number}: {match[2]!r} is not a time in milliseconds")
-        found[int(match[1])] = milliseconds
-    if not found:
-        raise PipebenchError(
-            f"{source}: there is no iteration line", "it says `elapsed time per iteration (ms): …`"
-        )
-    return [found[number] for number in sorted(found)]
-
-
 class _Arguments:
     """The arguments that a log dumps, by name, each with its line."""
 
-    def __init__(self, text: str, source: str) -> None:
+    def __init__(self, lines: Sequence[str], first: int, source: str) -> None:
+        """first: the number of the first line. Raises PipebenchError without a dump, and for one of GPT-NeoX."""
         self._source = source
         self._found: dict[str, tuple[int, str]] = {}
         inside = False
-        for number, line in enumerate(text.splitlines(), 1):
+        for number, line in enumerate(lines, first):
             if _END in line:
                 break
             if inside and (match := _ARGUMENT.search(line)) and len(match[2]) <= MOST_VALUE_LETTERS:
@@ -248,7 +289,14 @@ class _Arguments:
             inside = inside or _ARGUMENTS in line
         if not self._found:
             raise PipebenchError(
-                f"{source}: the log has no dump of its arguments", "Megatron-LM prints it at the start: keep it"
+                f"{source}: the log has no dump of its arguments",
+                "Megatron-LM prints it at the start: keep it. Of a framework that prints none (Megatron-Bridge) "
+                "write the runs into a table (columns: docs/reference/runs.md)",
+            )
+        if _NEOX in self._found:
+            raise PipebenchError(
+                f"{source}: line {self._found[_NEOX][0]}: a log of GPT-NeoX, whose arguments are not read",
+                "write its runs into a table (columns: docs/reference/runs.md)",
             )
 
     def text(self, name: str, usual: str) -> str:

@@ -1,5 +1,7 @@
 """Measured runs out of files: tables of runs, and logs of training frameworks, each of which is one run."""
 
+import codecs
+import re
 import statistics
 from collections.abc import Sequence
 
@@ -21,8 +23,15 @@ from pipebench.formats.typed_text import table_text
 TRACE_WARM_UP = 1
 """Iterations of a trace that are dropped at the start."""
 LOGS = ((is_megatron_log, megatron_run), (is_torchtitan_log, torchtitan_run))
-DEEPSPEED_LINES = (b"iter time (s): ", b"RunningAvgSamplesPerSec=")
-"""Of its pipeline engine and of its timer. They say times, and no line says the model or the degrees."""
+TIMES_ALONE = {
+    "DeepSpeed": (b"iter time (s): ", b"RunningAvgSamplesPerSec="),
+    "NeMo": (b"train_step_timing in s",),
+    "nanotron": (b"elapsed_time_per_iteration_ms: ",),
+}
+"""Lines of frameworks that say times, where no line says the model or the degrees. Of DeepSpeed they are of its
+pipeline engine and of its timer.
+"""
+_COLOUR = re.compile(r"\x1b\[[0-9;]{0,16}m")
 
 
 def measured_runs(names: Sequence[str], device: str | None) -> tuple[Run, ...]:
@@ -113,16 +122,21 @@ def with_traces(runs: Sequence[Run], given: Sequence[str]) -> tuple[tuple[Run, .
 def log_run(data: bytes, name: str, device: str | None) -> Run | None:
     """The run of a log; None where the file is none. device: that it ran on.
 
-    Raises PipebenchError as the readers of logs do, for a log without a device, and for one of DeepSpeed.
+    Colours are taken off, and a letter that is none is no error: ranks write over each other.
+    Raises PipebenchError as the readers of logs do, for a log without a device, and for one that says times alone.
     """
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        data = data.decode("utf-16", "replace").encode()
     for is_log, read in LOGS:
         if is_log(data):
             if device is None:
                 raise PipebenchError(f"{name}: a log does not say its device", "name it with --device")
-            return read(table_text(data, name), name, device)
-    if not data.startswith(b"{") and any(line in data for line in DEEPSPEED_LINES):
-        raise PipebenchError(
-            f"{name}: a log of DeepSpeed, which says times and neither the model nor the degrees",
-            "write its runs into a table (columns: docs/reference/runs.md), or attach traces of torch's profiler",
-        )
+            return read(_COLOUR.sub("", table_text(data, name, "replace")), name, device)
+    for framework, lines in TIMES_ALONE.items():
+        if not data.startswith(b"{") and any(line in data for line in lines):
+            raise PipebenchError(
+                f"{name}: a log of {framework}, which says times and neither the model nor the degrees",
+                "write its runs into a table (columns: docs/reference/runs.md), "
+                "or attach traces of torch's profiler",
+            )
     return None

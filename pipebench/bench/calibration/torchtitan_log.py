@@ -1,34 +1,27 @@
 """The log of a torchtitan training as one measured run.
 
-Read are the dump of the configuration (`Running with configs: {…}` as JSON, printed where the job asks for it) and
-the lines of steps (`step: 10  loss: … tps: 5,123  tflops: … mfu: …`), as torchtitan prints them; colours are taken
-off. `tps` is tokens a second and device, so an iteration takes mini-batch times sequence / (tps times devices).
-Each line may carry a prefix, as torchrun's `[rank0]:`, and lines of several ranks may be mixed.
+Read are the configuration (`printed_config`) and the lines of steps
+(`step: 10  loss: … tps: 5,123  tflops: … mfu: …`), as torchtitan prints them. `tps` is tokens a second and device,
+so an iteration takes mini-batch times sequence / (tps times devices). Each line may carry a prefix, as torchrun's
+`[rank0]:`, and lines of several ranks may be mixed.
 """
 
-import json
 import re
 import statistics
-from collections.abc import Iterator
 from typing import Any
 
 from pipebench.bench.accuracy.run import Run
 from pipebench.bench.accuracy.sizes import plain_name, public_sizes
+from pipebench.bench.calibration.torchtitan_config import PRINTED, printed_config
 from pipebench.defaults import IN_A_V, INTERLEAVED, ONE_F_ONE_B
-from pipebench.documents.decoding import bounded_json
 from pipebench.documents.printable import one_line
 from pipebench.domain.errors import PipebenchError
-from pipebench.domain.limits import LARGEST_CONFIG_BYTES, MOST_COUNT, MOST_LAYERS, MOST_LETTERS, MOST_SECONDS
+from pipebench.domain.limits import MOST_COUNT, MOST_LAYERS, MOST_LETTERS, MOST_SECONDS
 
-MOST_PREFIXED = 16
-"""How many times as long a configuration may be with prefixes and with the lines of other ranks."""
 WARM_UP = 1
 """Lines of steps that are dropped at the start; the first holds compilation."""
-_CONFIG = "Running with configs: "
-_COLOUR = re.compile(r"\x1b\[[0-9;]{0,16}m")
-_STARTS, _RANK = "[titan]", re.compile(r"\[[A-Za-z]+\d{1,8}\]:|^ *\d{1,8}: ")
-"""How torchtitan's own part of a line starts, and the ranks that torchrun (`--tee`) and srun (`-l`) put before."""
-_STEP = re.compile(r"(?<!validate )step: +(\d{1,12}) .{0,400}?\btps: ([0-9,]{1,20})")
+_STEP = re.compile(r"(?<!validate )step: +(\d{1,12}) .{0,400}?\b[tw]ps: ([0-9,]{1,20})(?=\s)")
+"""Up to what follows the digits: a line that was cut inside them is none. Until November 2024 it says `wps`."""
 _APPLIED = re.compile(r"Applied (\w{1,64}) activation checkpointing to the model")
 _POLICIES = {"FullAC": "full", "SelectiveAC": "selective"}
 _NARROW = re.compile(r"\bmfu: N/A")
@@ -52,7 +45,8 @@ _DEGREES = {
 
 def is_torchtitan_log(data: bytes) -> bool:
     """Whether the text holds torchtitan's configuration or its throughput."""
-    return _CONFIG.encode() in data or (b"tps: " in data and b"mfu: " in data)
+    rated = b"mfu: " in data and (b"tps: " in data or b"wps: " in data)
+    return rated or any(start.encode() in data for start in PRINTED)
 
 
 def torchtitan_run(text: str, source: str, device: str) -> Run:
@@ -61,7 +55,6 @@ def torchtitan_run(text: str, source: str, device: str) -> Run:
     Raises PipebenchError, with the place, for a value that is missing or is not what it must be, and for a log
     without steps.
     """
-    text = _COLOUR.sub("", text)
     config = _Config(text, source)
     tp, pp, cp, replicas, shards = map(config.degree, ("tp", "pp", "cp", "dp_replicate", "dp_shard"))
     gpus = tp * pp * cp * replicas * shards
@@ -139,7 +132,7 @@ def _precision(config: "_Config", text: str) -> str:
     """Of the layers' products, and whether they were compiled. Which narrow one it was is not said."""
     wide = "fp32" if config.text("training", "mixed_precision_param", "") == "float32" else "bf16"
     wide = "bf16" if config.text("training", "dtype", "") == "bfloat16" else wide
-    found = "narrower-than-bf16" if _NARROW.search(text) else wide
+    found = "narrower-than-bf16" if _NARROW.search(text) or config.narrows() else wide
     return f"{found}+compile" if config.compiles_layers() else found
 
 
@@ -197,27 +190,6 @@ def _mesh(text: str) -> dict[str, int] | None:
     return dict(zip(re.findall(r"\w+", active[1]), sizes, strict=False))
 
 
-def _bodies(text: str, start: int) -> Iterator[str]:
-    """What may be the configuration that starts there: as it stands, the lines with that line's prefix, and those
-    with its like, as times in it differ; the rank stays.
-    """
-    begin, first = text.rfind("\n", 0, start) + 1, start + len(_CONFIG)
-    rest = text[first : first + MOST_PREFIXED * LARGEST_CONFIG_BYTES]
-    yield rest[:LARGEST_CONFIG_BYTES]
-    prefix = text[begin:start].partition(_STARTS)[0]
-    if not prefix or prefix == text[begin:start]:
-        return
-    like = "".join(
-        re.escape(part) if _RANK.fullmatch(part) else re.sub(r"\d+", r"\\d{1,12}", re.escape(part))
-        for part in re.split(rf"({_RANK.pattern})", prefix)
-    )
-    for pattern in (re.escape(prefix), like):
-        own = re.compile(pattern)
-        head, *lines = rest.split("\n")
-        kept = [line[match.end() :] for line in lines if (match := own.match(line)) is not None]
-        yield "\n".join([head, *kept])[:LARGEST_CONFIG_BYTES]
-
-
 def _layer_sizes(layer: Any) -> dict[str, int]:
     """Heads, key and value heads and feed-forward width of a dense gated layer; empty for any other."""
     attention, gated = _part(layer, "attention"), _part(layer, "feed_forward")
@@ -247,24 +219,18 @@ class _Config:
     def __init__(self, text: str, source: str) -> None:
         self._source = source
         self._mesh = _mesh(text)
-        start = text.find(_CONFIG)
-        if start < 0:
+        self._line, self._values = printed_config(text, source)
+        if self._older():
             raise PipebenchError(
-                f"{source}: the log has no configuration",
-                "torchtitan prints it as `Running with configs:` where the job asks for it (print_config)",
+                f"{source}: line {self._line}: a configuration of torchtitan before April 2025, which is not read",
+                "write the run into a table (columns: docs/reference/runs.md)",
             )
-        self._line = text.count("\n", 0, start) + 1
-        why = ""
-        for body in _bodies(text, start):
-            try:
-                bounded_json(body.encode(), source)
-                value, _ = json.JSONDecoder().raw_decode(body)
-                break
-            except (json.JSONDecodeError, RecursionError, ValueError) as error:
-                why = why or str(error)
-        else:
-            raise PipebenchError(f"{source}: line {self._line}: its configuration is not JSON: {why}")
-        self._values: dict[str, Any] = value if isinstance(value, dict) else {}
+
+    def _older(self) -> bool:
+        """Whether it is from before micro-batches of pipelines were said by their size, among degrees."""
+        names = {*self.section("training"), *self.section("parallelism")}
+        known = ("local_batch_size", "num_tokens_per_microbatch_per_dp_rank", "pipeline_parallel_microbatch_size")
+        return "batch_size" in names and not names.intersection(known)
 
     def section(self, name: str) -> dict[str, Any]:
         """A part of the configuration; empty where it has none."""
@@ -341,7 +307,9 @@ class _Config:
         """
         tokens, whole = "num_tokens_per_microbatch_per_dp_rank", "num_tokens_per_train_step"
         if self._of("training", tokens) is None:
-            sequence, local = self.count("training", "seq_len"), self.count("training", "local_batch_size")
+            older = "batch_size" in self.section("training")  # until June 2025
+            local = self.count("training", "batch_size" if older else "local_batch_size")
+            sequence = self.count("training", "seq_len")
             inner = self.number("parallelism", "pipeline_parallel_microbatch_size", 1)
             said = self.number("training", "global_batch_size", -1)
             return sequence, inner if pipeline > 1 else local, said if said > 0 else local * replicas
@@ -357,6 +325,11 @@ class _Config:
         if tokens % sequence:
             raise self._error("training", name, f"{tokens} tokens are no whole samples of {sequence}")
         return tokens // sequence
+
+    def narrows(self) -> bool:
+        """Whether a converter of the model makes products of 8 or 4 bits (`float8`, `quantize.linear.mx`, …)."""
+        names = self._of("model", "converters")
+        return any(re.match(r"(float8|mx|quantize)\b", str(name)) for name in names or ())
 
     def compiles_layers(self) -> bool:
         """Whether torch.compile makes the layers' kernels (`compile.enable`, once `training.compile`)."""

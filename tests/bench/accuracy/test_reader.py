@@ -120,11 +120,15 @@ def test_unknown_missing_and_double_columns_are_named_with_the_nearest() -> None
     ("data", "said"),
     [
         (b"", "the file is empty"),
-        (b"\xff\xfe", "not UTF-8 text"),
+        (b"\xff\xfe", "byte 0 is not UTF-8"),
         (table(), "there are no runs below the header"),
         (table() + b"a,b\n", "row 2 has 2 cells, the header has 31"),
         (table() + b'"a\n', "not a CSV"),
         (b' {"pipebench": "plan"}', "this is JSON, and a table of runs is CSV"),
+        (table().replace(b",", b";"), "cells are separated by ';', those of a table of runs by commas"),
+        (table().replace(b",", b"\t"), r"cells are separated by '\\t'"),
+        (table().rstrip() + b",\n", "a column has no name"),
+        (b"[rank0]: step 1\n", "neither a table of runs nor a log"),
     ],
 )
 def test_what_is_no_table_is_refused(data: bytes, said: str) -> None:

@@ -112,3 +112,23 @@ def torchtitan(
             "\x1b[36mtflops: 51.20  \x1b[35mmfu: 41.20%\x1b[39m"
         )
     return "\n".join(lines) + "\n"
+
+
+def posted(
+    times: Sequence[float] = (9000, 200, 110, 101, 99, 100),
+    *,
+    start: int = 1,
+    batches: Mapping[int, int] | None = None,
+    skipped: Sequence[int] = (),
+    line: str = "elapsed time per iteration (ms): {:.1f} |",
+) -> str:
+    """Iteration lines alone, without times of day, as Megatron-LM printed them until 2023. start: the number of
+    the first. batches: samples of those that have no 16. skipped: those without an update. line: how the time is
+    said.
+    """
+    return "".join(
+        f" iteration {number:8d}/     100 | consumed samples: {16 * number:12d} | {line.format(time)} "
+        f"learning rate: 1.500E-04 | global batch size: {(batches or {}).get(number, 16):5d} | loss scale: 1.0 | "
+        f"number of skipped iterations: {int(number in skipped):3d} | number of nan iterations:   0 |\n"
+        for number, time in enumerate(times, start)
+    )
