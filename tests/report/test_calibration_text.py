@@ -53,3 +53,12 @@ def test_the_interval_of_predictions_is_said(left_out: Literal["shapes", "runs"]
     said = interval_line(replace(outcome(3, ERRORS), spread=spread))
     assert "the interval -10.0 % to +12.5 %: 90 % of 44 runs" in said
     assert unseen in said
+
+
+@pytest.mark.parametrize(("measured_s", "warns"), [(50.0, False), (1100.0, True), (0.0011, True)])
+def test_a_time_of_another_unit_is_warned_of(measured_s: float, warns: bool) -> None:
+    """A run that is simulated to take 1.1 s: milliseconds are 1000 times as many."""
+    made = outcome(2, None)
+    other = replace(made.runs[1], measured_s=measured_s)
+    lines = list(remark_lines(replace(made, runs=(made.runs[0], other))))
+    assert any("the measured time of 1 run is 100 times off" in line for line in lines) == warns

@@ -9,7 +9,7 @@ from pipebench.bench.calibration.sources import log_run
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
-from pipebench.formats.chrome_trace import RankTrace, parse_chrome_trace
+from pipebench.formats.chrome_trace import GZIP, RankTrace, parse_chrome_trace
 from pipebench.formats.files import read_file
 
 
@@ -33,6 +33,11 @@ def attached_files(names: Sequence[str], problem: Problem, plan: Plan) -> Attach
         data = read_file(name)
         log = log_run(data, name, device)
         if log is None:
+            if not data.lstrip().startswith((b"{", b"[", GZIP)):
+                raise PipebenchError(
+                    f"{name}: neither a trace of torch's profiler nor a log that is read",
+                    "attach the log of Megatron-LM or torchtitan, or what prof.export_chrome_trace(file) writes",
+                )
             traces.append(parse_chrome_trace(data, name))
         else:
             logs.append(log)

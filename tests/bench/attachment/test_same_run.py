@@ -1,8 +1,11 @@
 """A log is held against a plan: what is run again, and plans that no framework runs."""
 
+from pathlib import Path
+
 import pytest
 from msgspec.structs import replace
 
+from pipebench.bench.attachment.files import attached_files
 from pipebench.bench.attachment.same_run import require_same_run
 from pipebench.bench.calibration.megatron_log import megatron_run
 from pipebench.domain.errors import PipebenchError
@@ -10,6 +13,18 @@ from tests.bench.attachment.logged_row import DEVICE, LoggedRun, logged_run
 from tests.bench.calibration.logs import megatron
 
 FULL = {"recompute_granularity": "full", "recompute_method": "uniform"}
+
+
+def test_a_file_that_is_neither_trace_nor_log_is_told_as_neither(tmp_path: Path) -> None:
+    made, path = logged_run(), tmp_path / "train.log"
+    path.write_text("epoch 1: loss 2.5\n")
+    with pytest.raises(PipebenchError, match="neither a trace of torch's profiler nor a log") as error:
+        attached_files([str(path)], made.problem, made.plan)
+    assert "Megatron-LM" in str(error.value.hint)
+    path.write_bytes(megatron().encode("utf-16"))
+    log = attached_files([str(path)], made.problem, made.plan).log
+    assert log is not None
+    assert log.iter_s == pytest.approx(0.1005)
 
 
 def require_same(made: LoggedRun, **said: object) -> None:

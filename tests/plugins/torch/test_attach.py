@@ -92,7 +92,7 @@ def test_mistakes(pipebench: CommandLine, store: str, traced: Path) -> None:
         ((store, first, first), "traces of ranks 0, 0"),
         ((f"{store}:zzzz", first), "0 rows whose key starts with 'zzzz'"),
         ((store, "nothing.json", first), "nothing.json"),
-        ((store, first, str(TRAINING)), "not a trace of torch's profiler"),
+        ((store, first, str(TRAINING)), "neither a trace of torch's profiler nor a log"),
         ((store, "--warmup", "9", first, str(traced / "rank1.json")), "a rank has 5 iterations, 9 are warm-up"),
     ):
         made = pipebench("attach", *words)

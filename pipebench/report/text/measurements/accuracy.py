@@ -16,6 +16,8 @@ from pipebench.report.units import gigabytes, percent, seconds
 
 MOST_LAYOUTS, MOST_NAMED = 12, 3
 """Groups of layouts that are listed, and runs that a line names."""
+FAR = 100
+"""Times that a prediction is off where a measured time must be of another unit."""
 ERROR_COLUMNS = ("runs", "mean |error|", "mean error", "median", "largest")
 TITLES: dict[Axis, str] = {"model": "model and devices", "source": "source", "gpus": "GPUs", "degrees": "degrees"}
 MEANING = "error: (predicted - measured) / measured; below zero is predicted too fast"
@@ -109,6 +111,7 @@ def remark_lines(made: Accuracy) -> Iterator[str]:
             f"how much longer the layout takes that is predicted to be best: mean {percent(made.mean_regret)}, "
             f"90th percentile {percent(made.regret_90)}"
         )
+    yield from unit_lines([row.error for row in made.rows if row.error is not None])
     if made.memory is not None:
         e = made.memory.errors
         yield (
@@ -124,6 +127,16 @@ def remark_lines(made: Accuracy) -> Iterator[str]:
         yield f"the interval holds the measured time in {percent(made.covered)} of {runs}"
     elif made.errors is not None:
         yield "predictions carry no interval: too few runs like them stand behind the constants"
+
+
+def unit_lines(errors: Sequence[float]) -> Iterator[str]:
+    """A warning where a measured time must be of another unit. errors: (predicted - measured) / measured."""
+    far = sum(not 1 / FAR <= 1 + error <= FAR for error in errors)
+    if far:
+        yield (
+            f"warning: the measured time of {quantity(far, 'run')} is {FAR} times off the predicted one and more: "
+            "iter_s is in seconds, of one iteration"
+        )
 
 
 def named_runs(rows: Sequence[AccuracyRow]) -> str:

@@ -10,7 +10,7 @@ from pipebench.bench.accuracy.metrics import Errors
 from pipebench.bench.calibration.outcome import FEWEST_SHAPES, Outcome
 from pipebench.domain.framework import FEWEST_RESIDUALS
 from pipebench.domain.tuning import CONSTANTS
-from pipebench.report.text.measurements.accuracy import ERROR_COLUMNS, error_cells, variants_table
+from pipebench.report.text.measurements.accuracy import ERROR_COLUMNS, error_cells, unit_lines, variants_table
 from pipebench.report.text.tables import print_line, print_table
 from pipebench.report.units import seconds
 
@@ -116,6 +116,7 @@ def remark_lines(made: Outcome) -> Iterator[str]:
                 f"{seconds(run.kernels_after_s)} after); communication {seconds(run.traced.communication_s)}, "
                 f"{seconds(run.traced.exposed_s)} of it exposed"
             )
+    yield from unit_lines([run.before_s / run.measured_s - 1 for run in made.runs])
     yield interval_line(made)
     untold = [each.name for each in made.constants if not each.moved]
     if untold:
