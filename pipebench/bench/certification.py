@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pipebench.bench.store.mistaken import document_kind, is_zip
 from pipebench.bench.store.results import HINT, Results, open_results
 from pipebench.certificates.check import Proven, check
 from pipebench.certificates.document import Refused, opened, read
 from pipebench.certificates.write import BoundParts, NoCertificate, about_part, certificate
 from pipebench.costs.quantise import NS_PER_S
 from pipebench.documents.document import PlannedProblem
-from pipebench.documents.naming import in_words
+from pipebench.documents.naming import in_words, taken_by
 from pipebench.documents.units import readable_seconds
 from pipebench.domain.errors import ExitCode, PipebenchError
 from pipebench.domain.plan import Plan
@@ -230,10 +231,22 @@ def verify(path: str, store: Results | None = None, bounds: BoundParts | None = 
         proven = check(data)
         reason = "" if store is None else _against(data, proven, store, bounds)
     except Refused as refused:
-        return Verification(path, None, str(refused))
+        return Verification(path, None, _other_document(path) or str(refused))
     except OSError as error:
         return Verification(path, None, f"cannot be read: {reason_of(error)}")
     return Verification(path, None if reason else proven, reason)
+
+
+def _other_document(path: str) -> str:
+    """What a refused file holds, where that is another document or a packed store; else ''."""
+    try:
+        packed, kind = is_zip(Path(path)), document_kind(Path(path))
+    except PipebenchError:
+        return ""
+    if packed:
+        return "it is a packed store, not a certificate (write some with `certify STORE -o`)"
+    hint = "write its certificate with `certify FILE -o`" if kind == "plan" else taken_by(kind) if kind else ""
+    return f"it holds {in_words(kind)}, not a certificate ({hint})" if kind else ""
 
 
 def _against(data: bytes, proven: Proven, store: Results, bounds: BoundParts | None) -> str:

@@ -21,6 +21,7 @@ MOST = 2**62
 """The largest number of a certificate."""
 MOST_LETTERS = 1000
 """Of a text."""
+NO_CERTIFICATE = f'it is no certificate: one begins with {{"pipebench": "{KIND}", "version": {VERSION}'
 
 
 class Refused(Exception):
@@ -70,6 +71,8 @@ def opened(data: bytes) -> "Part":
             parse_int=_integer,
         )
     except _NoWhole as number:
+        if _other_kind(text):
+            raise Refused("", NO_CERTIFICATE) from None
         words = f"{number.text[:40]} is no whole number: a certificate has no others"
         raise Refused(_place(text, number.text), words) from None
     except RecursionError:
@@ -79,7 +82,7 @@ def opened(data: bytes) -> "Part":
     except json.JSONDecodeError as error:
         raise Refused("", f"it is no JSON: {error.msg} in line {error.lineno}, column {error.colno}") from None
     if not isinstance(value, dict) or value.get("pipebench") != KIND:
-        raise Refused("", f'it is no certificate: one begins with {{"pipebench": "{KIND}", "version": {VERSION}')
+        raise Refused("", NO_CERTIFICATE)
     whole = Part(value, "")
     whole.text("pipebench")
     if whole.number("version") != VERSION:
@@ -98,6 +101,15 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
         raise Refused("", f"the field {twice[:40]!r} stands twice")
     return made
+
+
+def _other_kind(text: str) -> bool:
+    """Whether a JSON text with numbers that are not whole is of another kind; a broken one is of none."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return not isinstance(value, dict) or value.get("pipebench") != KIND
 
 
 class _NoWhole(Exception):

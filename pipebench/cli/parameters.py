@@ -9,6 +9,7 @@ import click
 from pipebench.cli.option_groups import HOW, option
 from pipebench.domain.errors import PipebenchError, nearest
 from pipebench.domain.limits import LONGEST_WAIT_S
+from pipebench.domain.value import short
 
 if TYPE_CHECKING:
     from pipebench.bench.sweeps.sweep import Where
@@ -20,9 +21,14 @@ else:
 
 
 class _Digits:
-    """A number in the digits 0 to 9, as in every file: Python also takes `1_0`, and digits of other scripts."""
+    """A number in the digits 0 to 9, as in every file: Python also takes `1_0`, and digits of other scripts.
+
+    least, most: its limits, None where it has none.
+    """
 
     kind: type[int] | type[float] = int
+    least: float | None = None
+    most: float | None = None
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if isinstance(value, str):
@@ -31,17 +37,33 @@ class _Digits:
             try:
                 self.kind(value)
             except ValueError:
-                wanted = "whole number such as 4096" if self.kind is int else "number such as 0.5"
-                raise click.BadParameter(f"{value!r} is not a {wanted}", ctx, param) from None
-        return super().convert(value, param, ctx)  # type: ignore[misc]
+                raise click.BadParameter(f"{value!r} is not a {self._wanted()}", ctx, param) from None
+        made = super().convert(value, param, ctx)  # type: ignore[misc]
+        if self.least is not None and self.most is not None and not self.least <= made <= self.most:
+            raise click.BadParameter(f"{short(made)} is not from {self.least} to {self.most}.", ctx, param)
+        return made
+
+    def _wanted(self) -> str:
+        whole = self.kind is int
+        if self.least is None or self.most is None:
+            return "whole number such as 4096" if whole else "number such as 0.5"
+        return f"{'whole ' if whole else ''}number from {self.least} to {self.most}: write it in digits"
 
 
-class _Whole(_Digits, click.types.IntParamType):
-    pass
+class Whole(_Digits, click.types.IntParamType):
+    """A whole number, from least to most where it has limits."""
+
+    def __init__(self, least: float | None = None, most: float | None = None) -> None:
+        self.least, self.most = least, most
 
 
-class _Real(_Digits, click.types.FloatParamType):
+class Real(_Digits, click.types.FloatParamType):
+    """A number, from least to most where it has limits: NaN is beyond them."""
+
     kind = float
+
+    def __init__(self, least: float | None = None, most: float | None = None) -> None:
+        self.least, self.most = least, most
 
 
 class OneOf(_Choice):
@@ -59,9 +81,9 @@ class WholeFrom(_Digits, click.IntRange):
     """A whole number from `min`, up to `max` where there is one."""
 
 
-WHOLE, REAL = _Whole(), _Real()
+WHOLE, REAL = Whole(), Real()
 """Numbers of any size."""
-NUMBERS: dict[type, Any] = {int: WHOLE, float: REAL}
+NUMBERS: dict[type, type[Whole] | type[Real]] = {int: Whole, float: Real}
 
 
 MOST_SHARE = 1.0

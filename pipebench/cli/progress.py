@@ -21,8 +21,11 @@ LATE_S = 3.0
 
 
 def about_compiling(planners: list[str]) -> str:
-    """The line about kernels that are about to be compiled."""
-    return f"compiling the kernels of {', '.join(planners)}: some 5 s a planner, once on this machine"
+    """The line about kernels that are about to be compiled. How long that takes differs by machine and load."""
+    from pipebench.algorithms.jit import can_keep_kernels
+
+    once = ", once on this machine" if can_keep_kernels() else ""
+    return f"compiling the kernels of {', '.join(planners)}{once} …"
 
 
 class LateLine:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pipebench.formats.clusters import LevelFacts
+    from pipebench.hooks.manager import Host
 
 Entries = list[dict[str, Any]]
 """Each has a name and a summary, and may have more."""
@@ -99,3 +100,18 @@ SHIPPED: dict[str, Callable[[], Entries]] = {
     "suites": _suites,
     "exports": _exports,
 }
+KNOWN: dict[str, Callable[[], Entries]] = {**SHIPPED, "formats": built_in_formats}
+"""All that `pipebench info` knows besides components."""
+
+
+def shipped_under(name: str) -> list[tuple[str, dict[str, Any]]]:
+    """What ships besides components under the name, by kind, such as suites."""
+    return [(kind, entry) for kind, of in KNOWN.items() for entry in of() if entry["name"] == name]
+
+
+def kinds_named(host: "Host", name: str) -> list[str]:
+    """What `pipebench info` shows under the name, components first: model, suite."""
+    from pipebench.hooks.descriptors import SLOTS
+
+    slots = [slot for slot in SLOTS if name in host.slot(slot)]
+    return [kind.removesuffix("s") for kind in (*slots, *(kind for kind, _ in shipped_under(name)))]

@@ -3,15 +3,12 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import click
-
 from pipebench.cli.completion import clusters, files, frameworks, of_slot, one_of, profiles, some_of, suites
 from pipebench.cli.option_groups import option
 from pipebench.cli.parameters import NUMBERS, OneOf, WholeFrom
 from pipebench.cli.terminal import say
 from pipebench.defaults import SUITE
 from pipebench.domain.limits import MOST_SEED
-from pipebench.domain.value import short
 from pipebench.domain.workload import WHAT, Field, keyword_fields
 
 if TYPE_CHECKING:
@@ -82,22 +79,18 @@ def _option(field: Field) -> Callable[[F], F]:
     return option(
         field.group,
         *spellings,
-        type=OneOf(field.choices) if field.choices else NUMBERS.get(field.kind, field.kind),
-        callback=_within(*field.limits),
+        type=_type(field),
         help=field.help,
         shell_complete=COMPLETIONS.get(field.name),
     )
 
 
-def _within(least: float | None, most: float | None) -> Callable[[click.Context, click.Parameter, Any], Any]:
-    """A callback that refuses numbers beyond the limits, NaN included, by the option's name."""
-
-    def checked(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
-        if least is None or most is None or value is None or least <= value <= most:
-            return value
-        raise click.BadParameter(f"{short(value)} is not from {least} to {most}.", ctx, param)
-
-    return checked
+def _type(field: Field) -> Any:
+    """Words that are listed, a number within its limits, or text."""
+    if field.choices:
+        return OneOf(field.choices)
+    number = NUMBERS.get(field.kind)
+    return field.kind if number is None else number(*field.limits)
 
 
 def chosen_workloads(host: "Host", choice: dict[str, Any]) -> "list[Workload]":

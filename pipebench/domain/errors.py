@@ -91,6 +91,12 @@ def nearest(name: str, valid: Iterable[str]) -> str:
     return f"valid: {listed}" if names else "there are none"
 
 
+def nearest_numbers(wanted: int, valid: Iterable[int], most: int = 3) -> str:
+    """The numbers that come nearest, ascending, in a hint."""
+    near = sorted(sorted(valid, key=lambda number: abs(number - wanted))[:most])
+    return ", ".join(map(str, near))
+
+
 def unknown(what: str, name: str, valid: Iterable[str]) -> PipebenchError:
     """The error for a name that does not exist: what it was meant to be and the nearest valid one."""
     return PipebenchError(f"unknown {what} {name!r}", nearest(name, valid))

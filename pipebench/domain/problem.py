@@ -1,14 +1,14 @@
 """Problem: profile, cluster, mini-batch, regime and pins. The whole input of a planner."""
 
 from functools import cached_property
-from math import gcd
+from math import gcd, isqrt
 from typing import Any, Literal
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import fields, force_setattr, replace
 
 from pipebench.domain.cluster import Cluster
-from pipebench.domain.errors import InvalidValue
+from pipebench.domain.errors import InvalidValue, nearest_numbers
 from pipebench.domain.framework import StepCosts
 from pipebench.domain.profile import Precision, Profile, Provenance
 from pipebench.domain.recomputation import RecomputePin, require_offered
@@ -241,13 +241,12 @@ class Problem(Value, frozen=True, kw_only=True):
             ("micro-batch", self.pins.micro_batch),
             ("micro-batch size", self.pins.micro_batch_size),
         ):
-            require(
-                pinned is None or pinned <= self.mini_batch,
-                f"the pinned {what} {pinned} is larger than the mini-batch {self.mini_batch}",
-            )
-            require(
-                pinned is None or self.mini_batch % pinned == 0,
-                f"the pinned {what} {pinned} does not divide the mini-batch {self.mini_batch}",
+            if pinned is None or self.mini_batch % pinned == 0:
+                continue
+            why = "is larger than" if pinned > self.mini_batch else "does not divide"
+            raise InvalidValue(
+                f"the pinned {what} {pinned} {why} the mini-batch {self.mini_batch}",
+                f"the nearest that divide it: {nearest_numbers(pinned, _divisors(self.mini_batch))}",
             )
 
     def _require_whole_groups(self) -> None:
@@ -291,6 +290,11 @@ class Problem(Value, frozen=True, kw_only=True):
         content = (figures, self.cluster, self.mini_batch, _hashed_fields(self.pins))
         later = {name: each for name, each in _hashed_fields(self).items() if name not in FIRST_FIELDS}
         return digest((*content, later) if later else content)
+
+
+def _divisors(number: int) -> set[int]:
+    low = [each for each in range(1, isqrt(number) + 1) if number % each == 0]
+    return {*low, *(number // each for each in low)}
 
 
 def _hashed_fields(value: Value) -> dict[str, Any]:

@@ -44,7 +44,12 @@ def pipebench_planners() -> Iterable[Planner]:
             reference="Zheng et al., Alpa: Automating Inter- and Intra-Operator Parallelism for Distributed Deep "
             "Learning, OSDI 2022, arXiv 2201.12023",
             capabilities=Capabilities(
-                graphs="dag", regimes=("sync",), replicas=True, tensor_parallel=True, context_parallel=True
+                graphs="dag",
+                regimes=("sync",),
+                replicas=True,
+                tensor_parallel=True,
+                context_parallel=True,
+                sharding_groups=True,
             ),
             deviations=(
                 "code-checked is the DP; stage times are sums of the profile's operators, with its "

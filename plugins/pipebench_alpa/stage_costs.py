@@ -65,6 +65,7 @@ def logical_shapes(problem: Problem, sizes: list[int], most_tensor: int, micro_b
         and pins.tensor_parallel in (None, tensor)
         and pins.data_parallel in (None, size // tensor)
         and honours_size(problem, micro_batch, size // tensor)
+        and problem.regime.shards_evenly(size // tensor)
     ]
 
 

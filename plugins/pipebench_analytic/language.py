@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import gcd
 
+from pipebench.costs.shapes.kept import saved_bytes
 from pipebench.costs.shapes.mamba import ScanStep
 from pipebench.costs.shapes.transformer import (
     EMBEDDING,
@@ -292,7 +293,7 @@ def _layer(shape: LayerShape, size: int, ways: int, ranks: int) -> Parts:
         back += _steps(shape.mamba.backward(shape.sequence), tokens / ways, size)
     passes += _besides(shape, size * tokens / ways, 2, 3)
     back += _besides(shape, size * tokens / ways, 5, 3)
-    saved = shape.saved_bytes(size, ways, dispatches=ranks > 1)
+    saved = saved_bytes(shape, size, ways, dispatches=ranks > 1)
     return Parts(
         forward=(*products, *((core,) if core else ()), *passes, *routing),
         inputs=(*products, *((core_gradient,) if core_gradient else ()), *back, *routing),

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from pipebench.costs.shapes.kept import checkpoint_bytes, saved_bytes
 from pipebench.costs.shapes.transformer import (
     ATTENTION,
     EMBEDDING,
@@ -283,7 +284,8 @@ class TrainingCosts:
 
     def _layer_bytes(self, operator: Operator, ways: int, *, scores: bool) -> float:
         split = self._framework.sequence_parallel
-        return layer_shape(operator, self._context).saved_bytes(
+        return saved_bytes(
+            layer_shape(operator, self._context),
             self._element_bytes,
             ways,
             scores=scores,
@@ -304,8 +306,8 @@ class TrainingCosts:
         if again == "selective" and self._framework.selective == "core":
             return self._layer_bytes(operator, ways, scores=False)
         if again == "selective":
-            return shape.checkpoint_bytes(
-                self._element_bytes, ways, sequence_split=split, elementwise=self._framework.elementwise
+            return checkpoint_bytes(
+                shape, self._element_bytes, ways, sequence_split=split, elementwise=self._framework.elementwise
             )
         whole = float(self._element_bytes * shape.sequence * shape.hidden)
         return min(saved, whole / (ways if split else 1))

@@ -95,12 +95,7 @@ def uniform(problem: Problem, context: Context) -> PlanResult:
             f"uniform has stages of {there} ranks, {ranks} ranks share out experts: pin --dp and --tp that make a "
             f"multiple of {ranks}"
         )
-    if not problem.regime.shards_evenly(replicas):
-        ranks = problem.regime.shards(replicas * problem.regime.context_ranks)
-        raise InfeasibleProblem(
-            f"uniform has stages of {replicas} replicas, {ranks} ranks share out a copy of the weights: pin a "
-            "--dp that makes whole groups of them"
-        )
+    _require_whole_groups("uniform", problem, replicas)
     groups = layer_groups(problem.profile.graph)
     if pins.pipeline is not None and pins.pipeline > len(groups):
         raise InfeasibleProblem(f"{pins.pipeline} stages are pinned, there are {len(groups)} layers")
@@ -199,14 +194,29 @@ def _even_shapes(name: str, problem: Problem, layers: int, even: bool) -> list[t
                 f"{name}: {stages} stages of {replicas} replicas are pinned, there are {layers} layers and "
                 f"{devices} devices; it has at least {FEWEST_STAGES} stages"
             )
+        _require_whole_groups(name, problem, replicas)
         return [(stages, replicas)]
     counts = [count for count in divisors(devices, devices) if FEWEST_STAGES <= count <= layers]
     if not counts:
         raise InfeasibleProblem(
             f"{name} has at least {FEWEST_STAGES} stages, there are {layers} layers and {devices} devices"
         )
+    whole = [count for count in counts if problem.regime.shards_evenly(devices // count)]
+    if not whole:
+        _require_whole_groups(name, problem, devices // counts[0])
+    counts = whole
     dividing = [count for count in counts if layers % count == 0 or not even]
     return [(count, devices // count) for count in dividing or counts]
+
+
+def _require_whole_groups(name: str, problem: Problem, replicas: int) -> None:
+    """Raise InfeasibleProblem where so many replicas make no whole groups that share out a copy of the weights."""
+    if not problem.regime.shards_evenly(replicas):
+        ranks = problem.regime.shards(replicas * problem.regime.context_ranks)
+        raise InfeasibleProblem(
+            f"{name} has stages of {replicas} replicas, {ranks} ranks share out a copy of the weights",
+            "pin a --dp that makes whole groups of them",
+        )
 
 
 def _times(model: CostModel, layers: Sequence[Sequence[int]], samples: int) -> list[int]:

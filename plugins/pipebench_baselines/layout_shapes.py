@@ -11,7 +11,7 @@ from pipebench.domain.errors import InfeasibleProblem, InvalidValue, Unsupported
 from pipebench.domain.placement import PlacementKind, pipelines_of_kind, sets_of_stages
 from pipebench.domain.problem import Problem
 from pipebench.domain.recomputation import RecomputePin
-from pipebench.domain.workload import typed_pins
+from pipebench_baselines.pin_conflicts import all_pins, no_degrees, no_micro_batch
 
 MOST_VIRTUAL = 5
 """Stages a device that are tried where the number is not pinned."""
@@ -124,33 +124,24 @@ def layout_shapes(problem: Problem, items: int, placements: Sequence[PlacementKi
                     yield from (LayoutShape(each, replicas, pipeline, rounds, micro_batch, kind) for each in ways)
     if not found and placements:
         raise UnsupportedProblem(
-            f"{_pins(problem)} do not go with {size} devices, a model of at most {items} stages and the "
+            f"{all_pins(problem)} do not go with {size} devices, a model of at most {items} stages and the "
             f"placement {' or '.join(placements)} that the scheduler takes",
             "; ".join(("pin other degrees, or fewer of them", *(_PINS[k] for k in placements if k in _PINS))),
         )
     if not found:
-        raise InfeasibleProblem(
-            f"{_pins(problem)} do not go with {size} devices and a model of at most {items} stages: "
-            "degrees must divide the number of devices, stages be at most as many as layers, "
-            "and several stages a device need several devices in a row"
-        )
+        raise no_degrees(problem, items)
     if not shared:
         ranks, what, option = problem.regime.expert_ranks, "experts", "--ep"
         if problem.regime.shards_in_groups:
             ranks, what = problem.regime.shards(problem.cluster.accelerators), "a copy of the weights"
             option = "--sharding-ranks"
         raise InfeasibleProblem(
-            f"{ranks} ranks share out {what}: with {_pins(problem)} no stage on {size} devices has a multiple of "
-            f"{ranks} ranks",
+            f"{ranks} ranks share out {what}: with {all_pins(problem)} no stage on {size} devices has a multiple "
+            f"of {ranks} ranks",
             f"pin other --tp, --dp or --pp, or a smaller {option}",
         )
     if not suits:
-        raise InfeasibleProblem(
-            f"no micro-batch goes with {_pins(problem)} on {size} devices and mini-batch "
-            f"{problem.mini_batch}: it holds the samples of all replicas, which must divide it, and it must "
-            "divide the mini-batch; with several stages a device, into a multiple of pp micro-batches",
-            "pin another --micro-batch or --micro-batch-size, --dp, --vpp or --mini-batch, or fewer of them",
-        )
+        raise no_micro_batch(problem)
 
 
 def _grids(problem: Problem, tensor: int, pipelines: int) -> Iterator[tuple[int, int]]:
@@ -205,8 +196,3 @@ def _arrangements(
 def _groups(problem: Problem, micro_batch: int, pipeline: int) -> bool:
     """Interleaved 1F1B runs micro-batches in groups of as many as there are devices in a row."""
     return (problem.mini_batch // micro_batch) % pipeline == 0
-
-
-def _pins(problem: Problem) -> str:
-    degrees = "tensor_parallel", "data_parallel", "pipeline", "virtual_stages"
-    return typed_pins(problem.pins, *degrees, "micro_batch", "micro_batch_size") or "no pins"

@@ -77,11 +77,15 @@ def _no_groups(problem: Problem) -> str:
 
 
 def _replicas(problem: Problem, micro_batch: int, most: int) -> int:
-    """Replicas that share the micro-batch: the pinned number, what pinned samples of one give, or all."""
+    """Replicas that share the micro-batch: the pinned number, what pinned samples of one give, or as many as make
+    whole groups that share out a copy of the weights.
+    """
     pins = problem.pins
-    if pins.data_parallel or pins.micro_batch_size is None:
-        return pins.data_parallel or min(most, micro_batch)
-    return micro_batch // pins.micro_batch_size
+    if pins.data_parallel is not None:
+        return pins.data_parallel
+    if pins.micro_batch_size is not None:
+        return micro_batch // pins.micro_batch_size
+    return next(filter(problem.regime.shards_evenly, range(min(most, micro_batch), 0, -1)))
 
 
 def tensor_parallel(problem: Problem, context: Context) -> PlanResult:

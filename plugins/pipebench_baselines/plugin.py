@@ -143,7 +143,9 @@ def pipebench_planners() -> Iterable[Planner]:
             load="pipebench_baselines.even_stages:gpipe_hybrid",
             calls=("gpipe",),
             options=HybridOptions,
-            capabilities=Capabilities(regimes=("sync",), replicas=True, recompute=True, context_parallel=True),
+            capabilities=Capabilities(
+                regimes=("sync",), replicas=True, recompute=True, context_parallel=True, sharding_groups=True
+            ),
             reference="Huang et al., GPipe, 2019, arXiv 1811.06965; GPipe-Hybrid of Tanaka et al., RaNNC, "
             "IPDPS 2021",
             deviations=HYBRID,
@@ -155,7 +157,9 @@ def pipebench_planners() -> Iterable[Planner]:
             load="pipebench_baselines.even_stages:pipedream_2bw",
             calls=("1f1b*",),
             options=HybridOptions,
-            capabilities=Capabilities(regimes=("async",), replicas=True, recompute=True, context_parallel=True),
+            capabilities=Capabilities(
+                regimes=("async",), replicas=True, recompute=True, context_parallel=True, sharding_groups=True
+            ),
             reference=(
                 "Narayanan et al., Memory-Efficient Pipeline-Parallel DNN Training (PipeDream-2BW), ICML 2021, "
                 "arXiv 2006.09503; as in Tanaka et al., RaNNC, IPDPS 2021, section IV-B"

@@ -89,6 +89,7 @@ def pipebench_planners() -> Iterable[Planner]:
                 recompute=True,
                 per_stage_micro_batch=True,
                 context_parallel=True,
+                sharding_groups=True,
             ),
             deviations=(
                 "algorithms 1 and 2 and table 2 are not in the public text; rebuilt from the prose",

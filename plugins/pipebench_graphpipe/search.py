@@ -47,7 +47,8 @@ def refuse_unsupported(problem: Problem) -> None:
 def all_counts(problem: Problem) -> tuple[int, ...]:
     """Numbers of replicas that some stage may have at some micro-batch, ascending."""
     pinned = problem.pins.data_parallel
-    return replica_counts(problem.cluster.size) if pinned is None else (pinned,)
+    counts = replica_counts(problem.cluster.size) if pinned is None else (pinned,)
+    return tuple(filter(problem.regime.shards_evenly, counts))
 
 
 def replica_choices(problem: Problem, micro_batch: int) -> tuple[int, ...]:

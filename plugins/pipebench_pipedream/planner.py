@@ -78,7 +78,8 @@ def all_counts(problem: Problem, replication: Replication = "any") -> tuple[int,
         return (pinned,)
     if replication == "none":
         return (1,)
-    return tuple(range(1, devices + 1)) if problem.regime.mode == "async" else replica_counts(devices)
+    counts = range(1, devices + 1) if problem.regime.mode == "async" else replica_counts(devices)
+    return tuple(filter(problem.regime.shards_evenly, counts))
 
 
 def counts_that_share(problem: Problem, options: PipeDreamPlannerOptions) -> tuple[int, ...]:

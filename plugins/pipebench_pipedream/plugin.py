@@ -159,7 +159,12 @@ def pipebench_planners() -> Iterable[Planner]:
             reference="Narayanan et al., PipeDream: Generalized Pipeline Parallelism for DNN Training, SOSP 2019, "
             "doi 10.1145/3341301.3359646",
             capabilities=Capabilities(
-                graphs="dag", regimes=("sync", "async"), replicas=True, round_robin=True, context_parallel=True
+                graphs="dag",
+                regimes=("sync", "async"),
+                replicas=True,
+                round_robin=True,
+                context_parallel=True,
+                sharding_groups=True,
             ),
             original=ORIGINAL,
             deviations=DEVIATIONS,

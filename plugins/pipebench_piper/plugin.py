@@ -58,6 +58,7 @@ def pipebench_planners() -> Iterable[Planner]:
                 recompute=True,
                 round_robin=True,
                 context_parallel=True,
+                sharding_groups=True,
             ),
             original=ORIGINAL,
             deviations=(

@@ -121,7 +121,12 @@ def pipebench_planners() -> Iterable[Planner]:
             fidelity="paper",
             reference=REFERENCE,
             capabilities=Capabilities(
-                graphs="dag", regimes=("sync",), replicas=True, recompute=True, context_parallel=True
+                graphs="dag",
+                regimes=("sync",),
+                replicas=True,
+                recompute=True,
+                context_parallel=True,
+                sharding_groups=True,
             ),
             deviations=DEVIATIONS,
             default_scheduler={"sync": "gpipe"},

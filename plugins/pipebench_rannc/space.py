@@ -101,6 +101,7 @@ def replica_choices(problem: Problem, flow: MicroBatchFlow, powers: bool) -> tup
         goes = rest == 0 and 1 <= each <= most and honours_size(problem, flow.micro_batch, each)
         return (each,) if goes else ()
     counts = [count for count in range(1, most + 1) if not powers or count & (count - 1) == 0]
+    counts = [count for count in counts if problem.regime.shards_evenly(count * copies)]
     return near_profiled(problem, flow.micro_batch, counts)
 
 

@@ -9,8 +9,9 @@ from pipebench.costs.shapes.transformer import FURTHER, layer_shape
 from pipebench.domain.problem import Pins
 from pipebench.domain.profile import Profile
 from pipebench.formats.clusters import load_cluster
-from pipebench.formats.frameworks.arrangement import CannotExpress, arrange
+from pipebench.formats.frameworks.arrangement import arrange
 from pipebench.formats.frameworks.facts import load_framework
+from pipebench.formats.frameworks.requirements import CannotExpress
 from pipebench.formats.frameworks.targets import TARGETS
 from pipebench.hooks.context import Context, ProfileRequest
 from pipebench_analytic.plugin import AnalyticOptions

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from pipebench.costs.shapes.kept import saved_bytes
 from pipebench.costs.shapes.transformer import LayerShape, layer_shape
 from pipebench.domain.profile import Alternative, OperatorCosts
 from pipebench.formats.devices import load_device
@@ -81,7 +82,7 @@ def test_a_gated_part_saves_three_widths_and_experts_those_that_run() -> None:
     dense = layer_shape(GRAPH.operators[1])
     routed = layer_shape(model("llm", **SHAPE, architecture="mixtral", experts=4, active=2).operators[1])
     inner = 3 * 1024
-    assert routed.saved_bytes(2) - dense.saved_bytes(2) == 64 * 2 * (inner + 512)
+    assert saved_bytes(routed, 2) - saved_bytes(dense, 2) == 64 * 2 * (inner + 512)
 
 
 QWEN: dict[str, Any] = {
@@ -102,10 +103,10 @@ def test_what_a_llama_may_have_besides_is_weighed_and_kept() -> None:
     for ways in (1, 4):
         assert biased.weights(ways) - plain.weights(ways) == (QUERIES + 2 * KEYS) // ways
         assert normed.weights(ways) - plain.weights(ways) == 2 * 96
-        assert biased.saved_bytes(2, ways) == plain.saved_bytes(2, ways)
+        assert saved_bytes(biased, 2, ways) == saved_bytes(plain, 2, ways)
         kept = 64 * (QUERIES + KEYS) / ways
-        assert normed.saved_bytes(2, ways) - plain.saved_bytes(2, ways) == 2 * kept
-        eager = [shape.saved_bytes(2, ways, elementwise="eager") for shape in (normed, plain)]
+        assert saved_bytes(normed, 2, ways) - saved_bytes(plain, 2, ways) == 2 * kept
+        eager = [saved_bytes(shape, 2, ways, elementwise="eager") for shape in (normed, plain)]
         assert eager[0] - eager[1] == (2 + 4) * kept
 
 
@@ -135,12 +136,12 @@ def test_what_norms_and_first_products_read_is_kept(norms: int, parallel: bool, 
     usual, other = LayerShape(**QWEN), LayerShape(**QWEN, norms=norms, parallel=parallel)
     stream = 64 * 512
     assert other.weights() - usual.weights() == (norms - 2) * 512
-    assert other.saved_bytes(2) - usual.saved_bytes(2) == 2 * stream * (streams - 4)
-    narrow = [each.saved_bytes(2) - each.saved_bytes(2, narrow_bytes=1) for each in (other, usual)]
+    assert saved_bytes(other, 2) - saved_bytes(usual, 2) == 2 * stream * (streams - 4)
+    narrow = [saved_bytes(each, 2) - saved_bytes(each, 2, narrow_bytes=1) for each in (other, usual)]
     assert narrow[0] - narrow[1] == stream * (reads - 2)
-    split = [each.saved_bytes(2, 4, keeps_gathered=True) - each.saved_bytes(2, 4) for each in (other, usual)]
+    split = [saved_bytes(each, 2, 4, keeps_gathered=True) - saved_bytes(each, 2, 4) for each in (other, usual)]
     assert split[0] * 2 == split[1] * reads
-    eager = [each.saved_bytes(2, elementwise="eager") - each.saved_bytes(2) for each in (other, usual)]
+    eager = [saved_bytes(each, 2, elementwise="eager") - saved_bytes(each, 2) for each in (other, usual)]
     assert eager[0] - eager[1] == 4 * stream * (norms - 2)
 
 
@@ -148,7 +149,7 @@ def test_norms_that_subtract_the_mean_keep_nothing_in_fp32() -> None:
     for vectors in (0, 1, 2):
         shape = LayerShape(**QWEN, vectors=vectors, centred=vectors < 2, head_norm=vectors > 0)
         gated = 64 * 2 * 1024
-        assert shape.saved_bytes(2, elementwise="eager") - shape.saved_bytes(2) == gated
+        assert saved_bytes(shape, 2, elementwise="eager") - saved_bytes(shape, 2) == gated
 
 
 def test_a_bias_of_the_head_is_held_and_shared_out() -> None:

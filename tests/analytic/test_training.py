@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from pipebench.costs.shapes.kept import checkpoint_bytes, saved_bytes
 from pipebench.costs.shapes.transformer import EMBEDDING, HEAD, LAYER, NORM, LayerShape, layer_shape
 from pipebench.domain.cluster import DeviceType, LinkLevel
 from pipebench.domain.errors import PipebenchError
@@ -151,9 +152,9 @@ def test_what_is_kept_without_sequence_parallelism_is_kept_by_each_rank() -> Non
         sequence=2048, hidden=4096, heads=32, kv_heads=32, head=128, ffn=4 * 4096, branches=1, dropout=True
     )
     sh, statistics = 2048 * 4096, 4 * 32 * 2048
-    assert shape.saved_bytes(2, 4, sequence_split=True) == (34 * sh + statistics) / 4
-    assert shape.saved_bytes(2, 4, sequence_split=False) == 10 * sh + (24 * sh + statistics) / 4
-    whole = shape.saved_bytes(2, 4, scores=True, sequence_split=False)
+    assert saved_bytes(shape, 2, 4, sequence_split=True) == (34 * sh + statistics) / 4
+    assert saved_bytes(shape, 2, 4, sequence_split=False) == 10 * sh + (24 * sh + statistics) / 4
+    whole = saved_bytes(shape, 2, 4, scores=True, sequence_split=False)
     assert whole == 10 * sh + (24 * sh + 5 * 32 * 2048**2) / 4
 
 
@@ -186,8 +187,8 @@ def test_selective_checkpoints_of_torchtitan_keep_results(ways: int) -> None:
     """
     scattered = 4096 if ways > 1 else 0
     split = 4096 + 4096 + 1024 + 4096 + 14336 + scattered
-    assert LLAMA.checkpoint_bytes(2, ways) == 8192 * (2 * split / ways + 4 * 32 / ways)
-    eager = LLAMA.checkpoint_bytes(2, ways, elementwise="eager")
+    assert checkpoint_bytes(LLAMA, 2, ways) == 8192 * (2 * split / ways + 4 * 32 / ways)
+    eager = checkpoint_bytes(LLAMA, 2, ways, elementwise="eager")
     assert eager == 8192 * (2 * ((split + scattered) / ways + 4096) + 4 * 32 / ways)
 
 
@@ -195,12 +196,12 @@ def test_what_eager_code_keeps() -> None:
     """A token in 16 bits: a norm's input in fp32, what it scales and its result; keys and values for each head of
     queries; both branches, the activated one, and their product.
     """
-    kept = LLAMA.saved_bytes(2, elementwise="eager", repeats_keys=True)
+    kept = saved_bytes(LLAMA, 2, elementwise="eager", repeats_keys=True)
     assert kept == 8192 * (2 * (4 + 2 + 2) * 4096 + 4 * 2 * 4096 + 4 * 2 * 14336 + 4 * 32)
     plain = dataclasses.replace(LLAMA, branches=1)
-    assert plain.saved_bytes(2, elementwise="eager") == plain.saved_bytes(2) + 8192 * 2 * 4 * 4096
+    assert saved_bytes(plain, 2, elementwise="eager") == saved_bytes(plain, 2) + 8192 * 2 * 4 * 4096
     shifted = dataclasses.replace(plain, vectors=2)
-    assert shifted.saved_bytes(2, elementwise="eager") == shifted.saved_bytes(2)
+    assert saved_bytes(shifted, 2, elementwise="eager") == saved_bytes(shifted, 2)
 
 
 def test_eager_code_launches_more_and_moves_more() -> None:
@@ -304,11 +305,11 @@ def test_each_operator_of_an_eager_selective_checkpoint_passes_through_python() 
 
 def test_gathered_inputs_are_kept_whole_where_a_framework_keeps_them() -> None:
     """Those of the first products of both parts, 2 bytes each; one rank gathers nothing."""
-    more = LLAMA.saved_bytes(2, 8, keeps_gathered=True) - LLAMA.saved_bytes(2, 8)
+    more = saved_bytes(LLAMA, 2, 8, keeps_gathered=True) - saved_bytes(LLAMA, 2, 8)
     assert more == 8192 * 2 * 2 * 4096 * 7 / 8
-    assert LLAMA.saved_bytes(2, 1, keeps_gathered=True) == LLAMA.saved_bytes(2, 1)
-    assert LLAMA.saved_bytes(2, 8, keeps_gathered=True, narrow_bytes=1) - LLAMA.saved_bytes(
-        2, 8, narrow_bytes=1
+    assert saved_bytes(LLAMA, 2, 1, keeps_gathered=True) == saved_bytes(LLAMA, 2, 1)
+    assert saved_bytes(LLAMA, 2, 8, keeps_gathered=True, narrow_bytes=1) - saved_bytes(
+        LLAMA, 2, 8, narrow_bytes=1
     ) == (8192 * 2 * 4096 * 7 / 8)
 
 
@@ -346,8 +347,8 @@ def test_products_in_eight_bits_keep_a_byte_of_what_they_read(ways: int) -> None
         sequence=2048, hidden=4096, heads=32, kv_heads=32, head=128, ffn=4 * 4096, branches=1, dropout=True
     )
     sh, statistics = 2048 * 4096, 4 * 32 * 2048
-    assert shape.saved_bytes(2, ways, narrow_bytes=1) == (29 * sh + statistics) / ways
-    whole = shape.saved_bytes(2, ways, narrow_bytes=1, sequence_split=False)
+    assert saved_bytes(shape, 2, ways, narrow_bytes=1) == (29 * sh + statistics) / ways
+    whole = saved_bytes(shape, 2, ways, narrow_bytes=1, sequence_split=False)
     assert whole == 8 * sh + (21 * sh + statistics) / ways
 
 
@@ -355,7 +356,7 @@ def test_products_in_four_bits_keep_them_and_a_scale_for_sixteen() -> None:
     """Of 34 s h: five activations that products read, of 2 bytes, and the context once more for attention."""
     shape = layer_shape(layer(4096, 32, 2048))
     sh = 2048 * 4096
-    saved = [shape.saved_bytes(2, narrow_bytes=each) for each in (None, 1, 4 / 8 + 1 / 16)]
+    saved = [saved_bytes(shape, 2, narrow_bytes=each) for each in (None, 1, 4 / 8 + 1 / 16)]
     per_element = (saved[0] - saved[1]) / sh, (saved[0] - saved[2]) / sh
     # inputs of both first products and the activation's result (4 h) are narrow; the context is kept both ways.
     assert per_element == (6 * 1 - 1, 6 * (2 - 0.5625) - 0.5625)

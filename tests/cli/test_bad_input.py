@@ -51,6 +51,16 @@ SMALL = ["--profile", "resnet50", "--devices", "2", "--mini-batch", "8"]
                 ("--overlap", 1.5, 0),
             )
         ),
+        (
+            ["compare", "--planners", "uniform", *SMALL, "-n", "two"],
+            2,
+            "'two' is not a whole number from 1",
+        ),
+        (
+            ["compare", "--planners", "uniform", *SMALL, "--overlap", "half"],
+            2,
+            "'half' is not a number from 0",
+        ),
         (["draw", "1f1b", "--stages", "4k"], 2, "'--stages': '4k' is not a whole number"),
         (["draw", "1f1b", "--transfer", "fast"], 2, "'--transfer': 'fast' is not a number"),
         (
@@ -86,6 +96,9 @@ SMALL = ["--profile", "resnet50", "--devices", "2", "--mini-batch", "8"]
         (["compare", "--planers", "madpipe"], 2, "--planers"),
         (["comparr"], 2, "did you mean 'compare'"),
         (["plan", "madpipe"], 2, "3 workloads are selected"),
+        (["show", "quick"], 2, "for the suite: pipebench info quick"),
+        (["show", "vgg16"], 2, "for the model: pipebench info vgg16"),
+        (["show", "resnet5"], 2, "did you mean 'resnet50'"),
         (["draw", "gpip"], 2, "did you mean 'gpipe'"),
         (["draw", "gpipe", "--stages", "0"], 2, "--stages"),
         (["draw", "interleaved-1f1b", "--vpp", "1000000000"], 2, "at most 1000000 passes are drawn"),

@@ -18,6 +18,7 @@ from pipebench.cli.main import run
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.value import digest
+from pipebench.formats.profiles.shipped import profiles_folder
 from tests.cli.command_line import CommandLine
 
 ROWS = ("compare", "--planners", "madpipe,uniform", "--profile", "resnet50", "-n", "2", "--memory", "16GB")
@@ -168,6 +169,19 @@ def test_a_plan_file_against_a_store_with_its_plan(pipebench: CommandLine, store
     assert pipebench(*words, "-o", plan).code == 0
     assert pipebench("certify", plan, "-o", folder).code == 0
     assert pipebench("certify", "--check", folder, "--against", store).code == 0
+
+
+def test_another_document_is_named_and_the_command_that_takes_it(
+    pipebench: CommandLine, store: str, tmp_path: Path
+) -> None:
+    packed = str(tmp_path / "store.zip")
+    assert pipebench("pack", store, "-o", packed).code == 0
+    profile = str(profiles_folder() / "resnet50.json")
+    for file, said in ((profile, "a profile, not a certificate"), (packed, "a packed store, not a certificate")):
+        done = pipebench("certify", "--check", file)
+        assert done.code == 1
+        assert said in done.out
+        assert "pipebench show" in done.out or "certify STORE" in done.out
 
 
 def test_mistakes_are_one_line(pipebench: CommandLine, store: str, tmp_path: Path) -> None:

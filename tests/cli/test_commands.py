@@ -84,6 +84,15 @@ def test_show_a_shipped_and_a_foreign_profile(pipebench: CommandLine) -> None:
     assert json.loads(pipebench("show", str(profile), "--json").out)["name"] == "vgg16"
 
 
+def test_show_takes_a_profile_that_ships_by_its_name_unless_a_file_has_it(
+    pipebench: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert json.loads(pipebench("show", "resnet50", "--json").out)["name"] == "resnet50"
+    Path("resnet50").write_text("{}")
+    assert pipebench("show", "resnet50").code == 2
+
+
 def test_draw(pipebench: CommandLine) -> None:
     done = pipebench("draw", "gpipe,1f1b", "--stages", "2", "--micro-batches", "3")
     assert done.code == 0

@@ -188,6 +188,19 @@ def test_what_to_type_into_frameworks(pipebench: CommandLine, tmp_path: Path) ->
     assert pipebench("certify", "--check", certificate).code == 0
 
 
+@pytest.mark.parametrize("planner", ["layout", "best"])
+def test_what_a_framework_can_never_express_is_refused_before_the_search(
+    pipebench: CommandLine, tmp_path: Path, planner: str
+) -> None:
+    plan = tmp_path / "plan.json"
+    options = ("--config", written(tmp_path, OLMOE), "-o", str(plan))
+    done = pipebench("plan", planner, *options, *pinned(8, 8, 8, "--export", "deepspeed"))
+    assert done.code == 1
+    assert "8 ranks share out the experts of each layer" in done.err
+    assert "plan with --ep 1" in done.err
+    assert not plan.exists()
+
+
 def test_torchtitan_is_told_the_degree(pipebench: CommandLine, tmp_path: Path) -> None:
     """Its ranks that share out experts are of those that share out weights."""
     plan, titan = str(tmp_path / "plan.json"), tmp_path / "titan.py"

@@ -7,12 +7,13 @@ from numba.core import caching
 
 from pipebench.algorithms.jit import can_keep_kernels
 from pipebench.cli import progress
-from pipebench.cli.progress import about_compilation
+from pipebench.cli.progress import about_compilation, about_compiling
 
 
 def test_compilation_is_paid_once_only_where_kernels_can_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     assert can_keep_kernels()
     assert about_compilation(9.46) == "compiled kernels in 9.5 s (once on this machine)"
+    assert "once on this machine" in about_compiling(["layout"])
     for locator in caching.CacheImpl._locator_classes:
         monkeypatch.setattr(locator, "from_function", classmethod(lambda cls, function, file: None))
     assert not can_keep_kernels()
@@ -20,6 +21,7 @@ def test_compilation_is_paid_once_only_where_kernels_can_be_kept(monkeypatch: py
     assert "as every run will" in line
     assert "NUMBA_CACHE_DIR" in line
     assert "once" not in line
+    assert "once" not in about_compiling(["layout"])
 
 
 def test_off_a_terminal_what_takes_long_is_said_once_and_what_does_not_is_not(

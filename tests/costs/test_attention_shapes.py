@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from pipebench.costs.shapes.attention import Latent, seen_pairs
+from pipebench.costs.shapes.kept import saved_bytes
 from pipebench.costs.shapes.transformer import LayerShape, layer_shape
 from tests.models.zoo import model
 
@@ -50,10 +51,10 @@ def test_a_window_cuts_the_core_alone() -> None:
     whole, band = shape(), shape(window=16)
     assert whole.core_flops == 4 * (S**2 / 2) * HEADS * HEAD
     assert band.core_flops == 4 * (S * 16 - 16 * 15 / 2 - S / 2) * HEADS * HEAD
-    assert (band.products, band.weights(), band.saved_bytes(2)) == (
+    assert (band.products, band.weights(), saved_bytes(band, 2)) == (
         whole.products,
         whole.weights(),
-        whole.saved_bytes(2),
+        saved_bytes(whole, 2),
     )
 
 
@@ -95,20 +96,20 @@ def test_what_latent_attention_keeps() -> None:
     """
     heads = HEADS * (HEAD + HEAD + VALUE + VALUE)
     kept = 2 * (4 * H + 2 * (QUERY_RANK + KEY_RANK) + heads + 3 * FFN) + 4 * HEADS
-    assert shape(latent=LATENT).saved_bytes(2) == S * kept
-    assert shape(latent=LATENT).saved_bytes(2, 4) == S * kept / 4
+    assert saved_bytes(shape(latent=LATENT), 2) == S * kept
+    assert saved_bytes(shape(latent=LATENT), 2, 4) == S * kept / 4
 
 
 def test_what_an_expert_that_all_tokens_pass_keeps_and_holds() -> None:
     routed = {"experts": EXPERTS, "active": ACTIVE}
     without, beside = shape(**routed), shape(**routed, shared_ffn=SHARED)
     assert beside.weights() - without.weights() == 3 * H * SHARED
-    assert beside.saved_bytes(2) - without.saved_bytes(2) == S * 2 * (H + 3 * SHARED)
-    shared_out = beside.saved_bytes(2, dispatches=True) - without.saved_bytes(2, dispatches=True)
+    assert saved_bytes(beside, 2) - saved_bytes(without, 2) == S * 2 * (H + 3 * SHARED)
+    shared_out = saved_bytes(beside, 2, dispatches=True) - saved_bytes(without, 2, dispatches=True)
     assert shared_out == S * 2 * 3 * SHARED  # the router keeps what it reads
     gated = shape(**routed, shared_ffn=SHARED, shared_gate=True)
     assert gated.weights() - beside.weights() == H
-    assert gated.saved_bytes(2) - beside.saved_bytes(2) == S * 2 * H
+    assert saved_bytes(gated, 2) - saved_bytes(beside, 2) == S * 2 * H
 
 
 @pytest.mark.parametrize(("ways", "ranks"), [(1, 4), (2, 4), (4, 16)])

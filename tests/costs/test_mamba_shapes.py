@@ -1,5 +1,6 @@
 """Mamba-2: weights, the bytes and FLOP of its scan's kernels, and what it keeps, by hand."""
 
+from pipebench.costs.shapes.kept import saved_bytes
 from pipebench.costs.shapes.mamba import Mamba, ScanStep
 from pipebench.costs.shapes.transformer import LayerShape
 
@@ -106,10 +107,10 @@ def test_what_the_backward_reads_is_kept() -> None:
     """
     projected = 2 * INNER + 2 * G * N + HEADS
     kept = T * (SIZE * (2 * H + projected + 3 * INNER) + 4 * G)
-    assert SHAPE.saved_bytes(SIZE) == kept
-    assert SHAPE.saved_bytes(SIZE, 2) == kept / 2
-    assert SHAPE.saved_bytes(SIZE, 2, sequence_split=False) == kept / 2 + T * SIZE * H
-    assert SHAPE.saved_bytes(SIZE, narrow_bytes=1) == kept - T * (H + INNER)
+    assert saved_bytes(SHAPE, SIZE) == kept
+    assert saved_bytes(SHAPE, SIZE, 2) == kept / 2
+    assert saved_bytes(SHAPE, SIZE, 2, sequence_split=False) == kept / 2 + T * SIZE * H
+    assert saved_bytes(SHAPE, SIZE, narrow_bytes=1) == kept - T * (H + INNER)
 
 
 def test_parts_alone_are_together_a_whole_layer() -> None:
@@ -120,8 +121,8 @@ def test_parts_alone_are_together_a_whole_layer() -> None:
     for ways in (1, 2):
         assert attention.weights(ways) + feed_forward.weights(ways) == whole.weights(ways)
         for split in (True, False):
-            parts = [each.saved_bytes(SIZE, ways, sequence_split=split) for each in (attention, feed_forward)]
-            assert sum(parts) == whole.saved_bytes(SIZE, ways, sequence_split=split)
+            parts = [saved_bytes(each, SIZE, ways, sequence_split=split) for each in (attention, feed_forward)]
+            assert sum(parts) == saved_bytes(whole, SIZE, ways, sequence_split=split)
     assert attention.products + feed_forward.products == whole.products
     assert attention.crossings(shared=False) + feed_forward.crossings(shared=False) == whole.crossings(
         shared=False

@@ -76,6 +76,16 @@ def test_replicas_in_turn_are_named() -> None:
     assert out.getvalue().splitlines()[-1] == "replicas of stage 0 take whole micro-batches in turn"
 
 
+def test_only_order_edges_that_no_tensor_takes_are_named() -> None:
+    problem = chain_problem([4] * 3, [8] * 3, cluster(3), mode="sync")
+    for edges, named in (([(0, 1), (1, 2)], False), ([(0, 1), (0, 2)], True)):
+        plan = stages_plan([[0], [1], [2]], order_edges=edges)
+        out = io.StringIO()
+        print_plan(Console(file=out, width=100), problem, plan, check_plan(problem, plan))
+        assert ("0>2" in out.getvalue()) == named
+        assert "0>1" not in out.getvalue()
+
+
 def test_words_about_a_plan_go_on_below_where_they_began() -> None:
     text = printed(print_score, row("a", notices=("every step of the search in turn " * 4,)), width=50)
     *_, first, second, third, fourth = text.splitlines()

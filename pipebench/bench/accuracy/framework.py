@@ -161,9 +161,10 @@ def profiler_of(setting: Setting) -> str:
 
 def sharding_ranks_of(text: str, dp: int, cp: int, ep: int) -> int | None:
     """Ranks that share out a copy of what `sharding_of` says, where they are fewer than all: `FSDP=N` is of N
-    replicas. Raises NotExpressed where replicas make no whole groups of these, and with expert parallelism.
+    replicas, and so is `=N` behind DISTRIBUTED_OPTIMIZER. Raises NotExpressed where replicas make no whole groups
+    of these, and with expert parallelism.
     """
-    found = re.search(r"FSDP=(\d+)", text)
+    found = re.search(rf"(?:FSDP|{DISTRIBUTED_OPTIMIZER})=(\d+)", text)
     shards = int(found[1]) if found is not None and dp * cp > 1 else 0
     if shards in (0, dp):
         return None

@@ -37,7 +37,8 @@ class Run(Value, frozen=True, kw_only=True):
     recompute: none, selective or full; `+ sequence parallel` or `+ no sequence parallel` may follow.
     precision: fp16, bf16, fp32, or a narrower one; `+compile` and `+asyncTP` or `+no asyncTP` may follow.
     framework: its name first, such as Megatron-LM; `distributed optimizer` and `overlapped reduction` (of
-    gradients, beside the backward) may follow, either with `no` before it, and `FSDP`.
+    gradients, beside the backward) may follow, either with `no` before it, and `FSDP`; `=N` behind what is shared
+    out: groups of N replicas share a copy each.
     iter_s: measured seconds of one iteration.
     samples_s_gpu: samples a second and GPU, as the source prints it.
     tokens_s_gpu: tokens a second and GPU, as the source prints it.

@@ -23,7 +23,8 @@ from pipebench.defaults import ONE_F_ONE_B
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
-from pipebench.formats.frameworks.arrangement import Arrangement, CannotExpress, arrange
+from pipebench.formats.frameworks.arrangement import Arrangement, arrange
+from pipebench.formats.frameworks.requirements import CannotExpress
 
 Said = int | str | bool | None
 """What a log says; None: nothing."""

@@ -263,14 +263,28 @@ def _framework(arguments: "_Arguments", text: str) -> str:
     strategy = arguments.text("data_parallel_sharding_strategy", "no_shard")
     if own and strategy != _WHOLE:
         raise arguments.unpriced(own, f"its strategy {one_line(strategy[:40])} is not priced, {_WHOLE} is")
+    shares = own or arguments.flag("use_torch_fsdp2") or arguments.flag("use_distributed_optimizer")
+    group = _group(arguments) if shares else ""
     return ", ".join(
         [
             "Megatron-LM",
-            *(["FSDP"] if own or arguments.flag("use_torch_fsdp2") else []),
-            *arguments.said("use_distributed_optimizer", DISTRIBUTED_OPTIMIZER),
+            *([f"FSDP{group}"] if own or arguments.flag("use_torch_fsdp2") else []),
+            *arguments.said("use_distributed_optimizer", f"{DISTRIBUTED_OPTIMIZER}{group}"),
             *arguments.said("overlap_grad_reduce", OVERLAPPED_REDUCTION),
         ]
     )
+
+
+def _group(arguments: "_Arguments") -> str:
+    """How many replicas share out a copy, behind what they share out; '' where all do."""
+    name = "num_distributed_optimizer_instances"
+    copies = arguments.count(name, 1)
+    if copies == 1:
+        return ""
+    replicas = arguments.count("data_parallel_size")
+    if replicas % copies:
+        raise arguments.unpriced(name, f"{copies} copies of {replicas} replicas are no whole groups of them")
+    return f"={replicas // copies}"
 
 
 class _Arguments:

@@ -15,7 +15,8 @@ from pipebench.domain.errors import ExitCode, PipebenchError
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Pins, Problem
 from pipebench.domain.schedule import FiniteSchedule, Schedule
-from pipebench.formats.frameworks.arrangement import Arrangement, CannotExpress
+from pipebench.formats.frameworks.arrangement import Arrangement
+from pipebench.formats.frameworks.requirements import CannotExpress
 from pipebench.formats.frameworks.targets import Target
 from pipebench.formats.frameworks.torch_schedule import cells_of, splits_backwards
 from pipebench.hooks.manager import Host

@@ -195,7 +195,7 @@ def _report(
         told = (None, None) if teller is None else (teller.report, teller.offer)
         found, _ = search_once(services, planner, request.problem, scheduler, request.start, *told)
     except InfeasibleProblem as error:
-        return SearchReport(status="infeasible", reason=one_line(error.message), claimed_s=_claim(error.claimed_s))
+        return SearchReport(status="infeasible", reason=one_line(str(error)), claimed_s=_claim(error.claimed_s))
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # a planner may raise anything, SystemExit included; it costs its own row only

@@ -1,4 +1,4 @@
-"""What a file is that was given in place of a store's folder, and which command takes it."""
+"""What a file is that was given in place of another, such as a store's folder, and which command takes it."""
 
 import shlex
 from pathlib import Path
@@ -35,10 +35,16 @@ def no_folder(file: Path, what: str) -> PipebenchError:
             f"{str(file)!r} is a packed store, and a folder is asked for",
             f"unpack it first: {unpack}; or read it as it is: {shows}",
         )
+    kind = document_kind(file)
+    if not kind:
+        return PipebenchError(f"{str(file)!r} is a file, not a {what}", f"give the folder of a {what}")
+    return PipebenchError(f"{str(file)!r} holds {in_words(kind)}, not a {what}", taken_by(kind))
+
+
+def document_kind(file: Path) -> str:
+    """The kind of the document in a file; '' where it holds none that is known, or cannot be read."""
     try:
         kind = msgspec.json.decode(read_file(file), type=_Envelope).pipebench
     except (PipebenchError, *MALFORMED):
-        kind = ""
-    if kind not in NAMINGS:
-        return PipebenchError(f"{str(file)!r} is a file, not a {what}", f"give the folder of a {what}")
-    return PipebenchError(f"{str(file)!r} holds {in_words(kind)}, not a {what}", taken_by(kind))
+        return ""
+    return kind if kind in NAMINGS else ""

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from pipebench.costs.shapes.transformer import LANGUAGE_KINDS, LAYERS, STACKED, layer_shape
 from pipebench.defaults import LANGUAGE_MODEL
 from pipebench.domain.cluster import Cluster, LinkLevel, Ranks, as_one
-from pipebench.domain.errors import InvalidValue
+from pipebench.domain.errors import InvalidValue, nearest_numbers
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.problem import Pins
 from pipebench.domain.workload import pin_flag
@@ -61,8 +61,7 @@ def refuse_context_ranks(graph: OperatorGraph, ranks: int, cluster: Cluster, pin
     if not why:
         return
     found = [count for count in range(1, cluster.size + 1) if not fault(count)]
-    near = sorted(sorted(found, key=lambda count: abs(count - ranks))[:3])
-    hint = f"the nearest valid: --cp {', '.join(map(str, near))}" if near else "pin smaller degrees"
+    hint = f"the nearest valid: --cp {nearest_numbers(ranks, found)}" if found else "pin smaller degrees"
     raise InvalidValue(f"--cp {ranks}: {why}", hint)
 
 

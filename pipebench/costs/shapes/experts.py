@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from pipebench.costs.shapes.transformer import LAYERS, layer_shape
-from pipebench.domain.errors import InvalidValue
+from pipebench.domain.errors import InvalidValue, nearest_numbers
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.problem import Pins
 from pipebench.domain.workload import pin_flag
@@ -44,7 +44,6 @@ def refuse_expert_ranks(
     if valid(ranks):
         return
     found = [degree for degree in range(1, max(counts) + 1) if valid(degree)]
-    near = sorted(sorted(found, key=lambda degree: abs(degree - ranks))[:3])
     wrong = next((count for count in counts if count % ranks), None)
     if wrong is not None:
         why = f"it does not divide the {wrong} experts of a layer of {name}"
@@ -57,7 +56,7 @@ def refuse_expert_ranks(
     else:
         cut = f" in {stages} stages" if stages > 1 else ""
         why = f"a stage has at most {most} ranks of {devices} devices{cut}"
-    raise InvalidValue(f"--ep {ranks}: {why}", f"the nearest valid: --ep {', '.join(map(str, near))}")
+    raise InvalidValue(f"--ep {ranks}: {why}", f"the nearest valid: --ep {nearest_numbers(ranks, found)}")
 
 
 def with_expert_ranks(graph: OperatorGraph, ranks: int, element_bytes: int) -> OperatorGraph:

@@ -1,4 +1,4 @@
-"""Shapes of one layer of a language model: its weights, its products and what its backward reads. No times.
+"""Shapes of one layer of a language model: its weights and its products. No times.
 
 A Transformer layer has attention and a feed-forward part. Layers of a hybrid model have one part each: one of
 these or Mamba-2 (`mamba`).
@@ -12,9 +12,8 @@ from dataclasses import dataclass
 
 from pipebench.costs.shapes.attention import Latent, latent_of, seen_pairs
 from pipebench.costs.shapes.mamba import MAMBA_SIZES, Mamba
-from pipebench.costs.shapes.products import SPLIT_BY_INPUT, Product
+from pipebench.costs.shapes.products import Product
 from pipebench.domain.errors import PipebenchError
-from pipebench.domain.framework import Elementwise
 from pipebench.domain.graph import Operator
 
 LAYER = "transformer_layer"
@@ -309,107 +308,6 @@ class LayerShape:
         split = self.split_weights - (self.expert_weights - whole_biases)
         whole = self.whole_weights - whole_biases
         return -(-split // ways) + whole + self.expert_weights // ranks
-
-    def saved_bytes(
-        self,
-        element_bytes: int,
-        ways: int = 1,
-        *,
-        scores: bool = False,
-        sequence_split: bool = True,
-        keeps_gathered: bool = False,
-        narrow_bytes: float | None = None,
-        elementwise: Elementwise = "fused",
-        repeats_keys: bool = False,
-        dispatches: bool = False,
-    ) -> float:
-        """What the forward keeps on one of `ways` devices for one sample.
-
-        A token: inputs of both norms and of both first products (4 h; `streams`), query, key, value and context,
-        input and result of the activation, the dropout masks, attention's row sums. With 16 bits, h = heads x
-        head, ffn = 4 h and dropout it is the 34 s h of Korthikanti et al. 2022, table 2 (selective recomputation),
-        and the row sums.
-        scores: attention keeps its softmax, the mask and the result of its dropout (their 5 a s^2) in place of the
-        row sums.
-        sequence_split: what lies outside the products is split over the sequence; else each device keeps it whole.
-        keeps_gathered: what the first products read is kept as they read it, with the whole sequence; else it is
-        gathered again in the backward.
-        narrow_bytes: of an element of what the products read, where they run and keep it in another precision than
-        the rest. The context is then kept twice: attention's backward reads it as it was made.
-        elementwise: eager RMS norms keep their input in fp32, and what they scale; an eager gate its activated
-        branch.
-        repeats_keys: keys and values are kept for each head of queries.
-        dispatches: tokens are copied to the ranks that share out the experts, so that the router keeps its input
-        beside the copies that the experts read.
-        Norms of heads keep their inputs besides. Of latent attention both sides of the norms between its products
-        are kept, and queries, keys and values as attention reads them: none is made again. An expert that all
-        tokens pass keeps its input and both sides of its activation; one that is scaled its result. A further
-        layer keeps both sides of the norms before its first product, and its result.
-        """
-        repeated = repeats_keys and self.latent is None
-        states = self.queries + self.context + (2 * self.queries if repeated else self.keys + self.values)
-        normed = self.queries + self.keys if self.head_norm else 0
-        latent = self.latent.ranks if self.latent else 0
-        eager = elementwise == "eager"
-        inner = (2 * self.branches if eager else self.branches + 1) * (self.active * self.ffn + self.shared_ffn)
-        routed = (self.active - 1) * self.hidden if self.experts > 1 else 0
-        masks = self.parts * MASK_BYTES * self.hidden if self.dropout else 0
-        less = 0 if narrow_bytes is None else element_bytes - narrow_bytes
-        around: float = element_bytes * (self.streams * self.hidden + routed) + masks
-        around -= less * (self.reads * self.hidden + routed + latent)
-        around += element_bytes * (self.hidden if dispatches else 0) + element_bytes * 2 * latent
-        around += self._shared_bytes(element_bytes, narrow_bytes, dispatches=dispatches)
-        around += WIDE_BYTES * (self.norm_count * self.hidden + latent) if eager and self.rms else 0
-        around += (5 * element_bytes - 2 * less) * self.hidden if self.further else 0
-        softmax = (element_bytes + (element_bytes + MASK_BYTES if self.dropout else 0)) * self.whole_sequence
-        inside: float = element_bytes * (states + normed + inner)
-        inside += self.heads * (softmax if scores else STATISTIC_BYTES)
-        inside += WIDE_BYTES * normed if eager and self.rms else 0
-        inside -= less * (self.active * self.ffn + self.shared_ffn) - (narrow_bytes or 0) * self.context
-        if self.mamba:
-            inside += element_bytes * self.mamba.kept + STATISTIC_BYTES * self.mamba.groups
-            inside -= less * self.mamba.inner
-        if sequence_split:
-            whole = self.reads * (element_bytes - less) * self.hidden if keeps_gathered else 0
-            return self.sequence * (whole + (around - whole + inside) / ways)
-        # The inputs of the first products are whole on each device, as the norms' are.
-        return self.sequence * (around + inside / ways)
-
-    def _shared_bytes(self, element_bytes: int, narrow_bytes: float | None, *, dispatches: bool) -> float:
-        """Of a token: what an expert that all tokens pass reads, where the router does not keep it, and its result
-        where that is scaled.
-        """
-        if not self.shared_ffn:
-            return 0
-        kept = narrow_bytes or (0 if dispatches else element_bytes)
-        return (kept + (element_bytes if self.shared_gate else 0)) * self.hidden
-
-    def checkpoint_bytes(
-        self,
-        element_bytes: int,
-        ways: int = 1,
-        *,
-        sequence_split: bool = True,
-        elementwise: Elementwise = "fused",
-    ) -> float:
-        """What a checkpoint that keeps results of operators keeps on one of `ways` devices for one sample.
-
-        The layer's input, the result and the row sums of attention, the results of every second product, and with
-        tensor parallelism what both reduce-scatters leave. Products that are split by input leave their results
-        whole on each device.
-        elementwise: a compiler sees that no gradient reads the result of the last product, nor its reduce-scatter;
-        eager code keeps them.
-        """
-        share = ways if sequence_split else 1
-        eager = elementwise == "eager"
-        scattered = (2 if eager else 1) if ways > 1 else 0
-        around = self.hidden / share + scattered * self.hidden / share
-        inside = self.context / ways
-        for each in (self.linears if eager else self.linears[:-1])[::2]:
-            whole = each.name in SPLIT_BY_INPUT or not each.split
-            inside += each.rows / self.sequence * each.outer / (1 if whole else ways)
-        row_sums = STATISTIC_BYTES * self.heads / ways
-        return self.sequence * (element_bytes * (around + inside) + row_sums)
 
 
 VARIATIONS = (

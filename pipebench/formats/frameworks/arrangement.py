@@ -4,24 +4,15 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 
-from msgspec import UNSET
-
 from pipebench.costs.placement import lanes_of
 from pipebench.costs.shapes.transformer import EMBEDDING, HEAD, OVERLAPPED, SEQUENCE_SPLIT
-from pipebench.domain.errors import PipebenchError
 from pipebench.domain.graph import Operator, OperatorGraph
 from pipebench.domain.placement import PlacementKind, stands_as
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem
 from pipebench.domain.profile import NarrowPrecision
 from pipebench.domain.recomputation import RecomputePin, Repeated, repeated
-
-
-class CannotExpress(PipebenchError):
-    """A framework has no words for a plan; the message says which property of the plan it is.
-
-    hint: the options with which a plan has words, None where none alone decides that.
-    """
+from pipebench.formats.frameworks.requirements import CannotExpress, narrow_products, require_plain_products
 
 
 @dataclass(frozen=True)
@@ -74,11 +65,6 @@ class Arrangement:
         """Ranks that hold the same weights: replicas, times those that share out the sequences of each."""
         return self.data_parallel * self.context_ranks
 
-    def require_whole_sequences(self, why: str) -> None:
-        """Raises CannotExpress, with what stands against it, where ranks share out sequences."""
-        if self.context_ranks > 1:
-            raise CannotExpress(f"{self.context_ranks} ranks share out each sequence; {why}", "plan with --cp 1")
-
     @property
     def rounds(self) -> int:
         """Micro-batches of each replica for one weight update."""
@@ -87,8 +73,7 @@ class Arrangement:
     @property
     def shares_embedding(self) -> bool:
         """Whether embedding and head share a table."""
-        tables = [set(op.parameters) for op in self.graph.operators if op.kind in (EMBEDDING, HEAD)]
-        return len(tables) > 1 and bool(set.intersection(*tables))
+        return shares_embedding(self.graph)
 
     @property
     def shards_optimizer(self) -> bool:
@@ -106,19 +91,10 @@ class Arrangement:
         """Groups of ranks that share out a copy each, of weights or of the optimizer's state; 1 where none do."""
         return self.holders // self.problem.regime.shards(self.holders)
 
-    def require_one_group(self, why: str) -> None:
-        """Raises CannotExpress, with what stands against it, where groups of ranks share out a copy each."""
-        if self.copies > 1:
-            raise CannotExpress(
-                f"{self.copies} groups of {self.holders // self.copies} ranks share out a copy each; {why}",
-                "plan without --sharding-ranks",
-            )
-
     @property
     def products(self) -> NarrowPrecision | None:
         """The precision of the layers' products, None where it is that of the weights."""
-        told = self.problem.profile.provenance.products
-        return None if told is UNSET else told
+        return narrow_products(self.problem)
 
     @property
     def unfused(self) -> bool:
@@ -129,29 +105,12 @@ class Arrangement:
         """Raises CannotExpress where products run beside the collectives that they wait for, or in fewer bits."""
         if self.tensor_overlap:
             raise CannotExpress("products run beside the collectives of tensor parallelism (tensor_overlap=on)")
-        if self.products is not None:
-            raise CannotExpress(
-                f"products of layers run in {self.products}", "plan without products= of the profiler"
-            )
-
-    def require_whole_weights(self, why: str) -> None:
-        """Raises CannotExpress, with what stands against it, where replicas share out weights."""
-        if self.shards_weights:
-            raise CannotExpress(
-                f"replicas share out weights and gradients (ZeRO-3); {why}", "plan with --optimizer-sharding zero1"
-            )
+        require_plain_products(self.problem)
 
     @property
     def expert_ranks(self) -> int:
         """Ranks that share out the experts of a layer, 1 where none do."""
         return self.problem.regime.expert_ranks
-
-    def require_whole_experts(self, why: str) -> None:
-        """Raises CannotExpress, with what stands against it, where ranks share out experts."""
-        if self.expert_ranks > 1:
-            raise CannotExpress(
-                f"{self.expert_ranks} ranks share out the experts of each layer; {why}", "plan with --ep 1"
-            )
 
     @cached_property
     def operators(self) -> tuple[tuple[Operator, ...], ...]:
@@ -161,6 +120,12 @@ class Arrangement:
     def stands(self, placement: PlacementKind) -> bool:
         """Whether the stages, in the order of execution, are placed so."""
         return stands_as(placement, [(rank,) for rank in self.rank_of])
+
+
+def shares_embedding(graph: OperatorGraph) -> bool:
+    """Whether embedding and head share a table."""
+    tables = [set(op.parameters) for op in graph.operators if op.kind in (EMBEDDING, HEAD)]
+    return len(tables) > 1 and bool(set.intersection(*tables))
 
 
 def arrange(problem: Problem, plan: Plan, inside_layers: bool = False) -> Arrangement:

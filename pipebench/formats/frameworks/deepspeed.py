@@ -5,17 +5,29 @@ from itertools import accumulate
 from typing import Any
 
 from pipebench.domain.errors import PipebenchError
-from pipebench.domain.problem import Regime
-from pipebench.formats.frameworks.arrangement import Arrangement, CannotExpress
+from pipebench.domain.problem import Problem, Regime
+from pipebench.domain.recomputation import RecomputePin
+from pipebench.formats.frameworks.arrangement import Arrangement
 from pipebench.formats.frameworks.launch import deepspeed_launch
+from pipebench.formats.frameworks.requirements import (
+    CannotExpress,
+    least_holders,
+    require_one_group,
+    require_one_stage,
+    require_other_recomputation,
+    require_plain_products,
+    require_whole_experts,
+    require_whole_sequences,
+    require_whole_weights,
+)
 
+WHO = "DeepSpeed"
 REVISION = "DeepSpeed edaa72212 (the subclass follows its code, it was not run)"
 
 
 def bounds(made: Arrangement) -> list[int]:
     """Stages + 1 bounds in the list of layers, one layer an operator. Raises CannotExpress."""
-    if made.virtual > 1:
-        raise CannotExpress(f"{made.virtual} stages a rank: DeepSpeed runs one", "plan with --vpp 1")
+    require_one_stage(made.virtual, WHO)
     if not made.stands("in-turn"):
         raise CannotExpress("stages are not on consecutive ranks")
     return [0, *accumulate(map(len, made.stages))]
@@ -27,20 +39,34 @@ def check_bounds(listed: list[int], layers: int, stages: int) -> None:
         raise PipebenchError(f"bounds {listed} are not {stages + 1} that go from 0 to {layers} and never back")
 
 
+def refuse(problem: Problem) -> None:
+    """Raises CannotExpress where no plan of the problem can be expressed."""
+    pins = problem.pins
+    _refuse_ways(problem.regime, least_holders(problem), pins.recompute)
+    require_plain_products(problem)
+    require_whole_experts(
+        problem, "DeepSpeed's pipelines take no degree for that: it is set in the model's MoE layers"
+    )
+    require_whole_sequences(problem, "DeepSpeed's pipelines share out none")
+    require_one_stage(pins.virtual_stages or 1, WHO)
+
+
+def _refuse_ways(regime: Regime, holders: int, recompute: RecomputePin | None) -> None:
+    require_whole_weights(regime, holders, "DeepSpeed runs no pipeline with it")
+    require_one_group(regime, holders, "DeepSpeed's ZeRO-1 shares out over all replicas")
+    require_other_recomputation(
+        recompute,
+        "selective",
+        "layers recompute selectively; DeepSpeed's pipelines run whole layers again",
+        "plan with --recompute full or none",
+    )
+
+
 def text(made: Arrangement) -> str:
     """A Python snippet: the subclass, the configuration as JSON, the model."""
-    made.require_whole_weights("DeepSpeed runs no pipeline with it")
-    made.require_one_group("DeepSpeed's ZeRO-1 shares out over all replicas")
+    refuse(made.problem)
+    _refuse_ways(made.problem.regime, made.holders, made.recompute)
     made.require_plain_products()
-    made.require_whole_experts(
-        "DeepSpeed's pipelines take no degree for that: it is set in the model's MoE layers"
-    )
-    made.require_whole_sequences("DeepSpeed's pipelines share out none")
-    if made.recompute == "selective":
-        raise CannotExpress(
-            "layers recompute selectively; DeepSpeed's pipelines run whole layers again",
-            "plan with --recompute full or none",
-        )
     listed = bounds(made)
     check_bounds(listed, len(made.graph.operators), made.pipeline)
     names = ", ".join(operator.name for operators in made.operators for operator in operators[:1])

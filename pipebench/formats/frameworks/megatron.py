@@ -6,9 +6,11 @@ from itertools import groupby
 
 from pipebench.costs.shapes.transformer import EMBEDDING, FURTHER, HEAD, LAYER, NORM, POSITIONS
 from pipebench.domain.errors import PipebenchError
-from pipebench.domain.problem import Regime
+from pipebench.domain.graph import OperatorGraph
+from pipebench.domain.problem import Problem, Regime
 from pipebench.domain.profile import NarrowPrecision
-from pipebench.formats.frameworks.arrangement import Arrangement, CannotExpress
+from pipebench.domain.recomputation import RecomputePin
+from pipebench.formats.frameworks.arrangement import Arrangement
 from pipebench.formats.frameworks.facts import TORCHTITAN, framework_family
 from pipebench.formats.frameworks.launch import megatron_launch
 from pipebench.formats.frameworks.megatron_hybrid import (
@@ -17,8 +19,15 @@ from pipebench.formats.frameworks.megatron_hybrid import (
     hybrid_unsaid,
     is_hybrid,
     pattern,
+    require_hybrid,
 )
 from pipebench.formats.frameworks.megatron_model import model_flags, unsaid
+from pipebench.formats.frameworks.requirements import (
+    CannotExpress,
+    least_holders,
+    require_other_recomputation,
+    require_whole_weights,
+)
 
 MOST_SYMBOLS = 100_000
 _GROUP = re.compile(r"\(([^()]+)\)\*(\d{1,6})", re.ASCII)
@@ -135,9 +144,7 @@ SYMBOLS = {EMBEDDING: "E", POSITIONS: "", LAYER: "t", FURTHER: "m", NORM: "", HE
 
 def layout_stages(made: Arrangement) -> tuple[str, ...]:
     """The symbols of each stage. Raises CannotExpress with the reason."""
-    kinds = {operator.kind for operator in made.graph.operators}
-    if not kinds <= set(SYMBOLS) or LAYER not in kinds:
-        raise CannotExpress("the model is no language model of embedding, layers and head (see --config)")
+    _require_layers(made.graph)
     _require_turns(made)
     stages = []
     for position, operators in enumerate(made.operators):
@@ -165,6 +172,13 @@ def _hybrid_stages(made: Arrangement) -> tuple[str, ...]:
     return stages
 
 
+def _require_layers(graph: OperatorGraph) -> None:
+    """Raise CannotExpress for a model that is no row of embedding, layers and head."""
+    kinds = {operator.kind for operator in graph.operators}
+    if not kinds <= set(SYMBOLS) or LAYER not in kinds:
+        raise CannotExpress("the model is no language model of embedding, layers and head (see --config)")
+
+
 def _require_turns(made: Arrangement) -> None:
     """Raise CannotExpress where ranks do not take stages in turn, as Megatron-LM runs them."""
     if not made.stands("in-turn"):
@@ -189,15 +203,30 @@ def _require_groups(made: Arrangement, layers: Sequence[int]) -> None:
         )
 
 
+def refuse(problem: Problem) -> None:
+    """Raises CannotExpress where no plan of the problem can be expressed."""
+    _refuse_ways(problem.regime, least_holders(problem), problem.pins.recompute)
+    if is_hybrid(problem.profile.graph):
+        require_hybrid(problem.profile.graph)
+    else:
+        _require_layers(problem.profile.graph)
+
+
+def _refuse_ways(regime: Regime, holders: int, recompute: RecomputePin | None) -> None:
+    require_whole_weights(regime, holders, "no block for Megatron-LM's own FSDP was tried")
+    if regime.step is not None and framework_family(regime.step.framework) == TORCHTITAN:
+        require_other_recomputation(
+            recompute,
+            "selective",
+            "torchtitan's selective checkpointing keeps other operators than Megatron-LM's",
+            "price it with --framework megatron",
+        )
+
+
 def flags(made: Arrangement) -> str:
     """The flag block, a flag a line. Raises CannotExpress."""
-    made.require_whole_weights("no block for Megatron-LM's own FSDP was tried")
-    step = made.problem.regime.step
-    if made.recompute == "selective" and step is not None and framework_family(step.framework) == TORCHTITAN:
-        raise CannotExpress(
-            "torchtitan's selective checkpointing keeps other operators than Megatron-LM's: price it with "
-            "--framework megatron"
-        )
+    refuse(made.problem)
+    _refuse_ways(made.problem.regime, made.holders, made.recompute)
     hybrid = is_hybrid(made.graph)
     if hybrid:
         counts = list(map(len, _hybrid_stages(made)))

@@ -16,7 +16,8 @@ from pipebench.costs.shapes.transformer import (
     layer_shape,
 )
 from pipebench.domain.graph import Operator, OperatorGraph
-from pipebench.formats.frameworks.arrangement import Arrangement, CannotExpress
+from pipebench.formats.frameworks.arrangement import Arrangement
+from pipebench.formats.frameworks.requirements import CannotExpress
 
 ONE_PART = (MAMBA, ATTENTION, FEED_FORWARD)
 SPECIFICATION = "--spec megatron.core.models.hybrid.hybrid_layer_specs hybrid_stack_spec"
@@ -34,14 +35,19 @@ def is_hybrid(graph: OperatorGraph) -> bool:
     return any(operator.kind in ONE_PART for operator in graph.operators)
 
 
+def require_hybrid(graph: OperatorGraph) -> None:
+    """Raise CannotExpress for a model with other parts than a hybrid one has."""
+    for operator in graph.operators:
+        if operator.kind not in (*ONE_PART, EMBEDDING, NORM, HEAD):
+            raise CannotExpress(f"{operator.name!r} is nothing that a hybrid model has")
+
+
 def pattern(made: Arrangement) -> tuple[str, ...]:
     """The letters of each stage; the embedding stands before the first, norm and head behind the last.
 
     Raises CannotExpress.
     """
-    for operator in made.graph.operators:
-        if operator.kind not in (*ONE_PART, EMBEDDING, NORM, HEAD):
-            raise CannotExpress(f"{operator.name!r} is nothing that a hybrid model has")
+    require_hybrid(made.graph)
     head = next(number for number, stage in enumerate(made.operators) if any(op.kind == HEAD for op in stage))
     norm = next(number for number, stage in enumerate(made.operators) if any(op.kind == NORM for op in stage))
     if norm != head and all(operator.kind == NORM for operator in made.operators[norm]):

@@ -5,7 +5,8 @@ from itertools import groupby
 from pipebench.costs.shapes.attention import Latent
 from pipebench.costs.shapes.transformer import EMBEDDING, FURTHER, HEAD, LAYER, POSITIONS, LayerShape, layer_shape
 from pipebench.domain.graph import Operator, OperatorGraph
-from pipebench.formats.frameworks.arrangement import Arrangement, CannotExpress
+from pipebench.formats.frameworks.arrangement import Arrangement
+from pipebench.formats.frameworks.requirements import CannotExpress
 from pipebench.formats.hf_layers import period
 
 CLAMPED_GATE = (

@@ -2,20 +2,32 @@
 
 from msgspec.structs import replace
 
+from pipebench.domain.problem import Problem
 from pipebench.domain.profile import OperatorCosts, Profile
-from pipebench.formats.frameworks.arrangement import Arrangement, CannotExpress
+from pipebench.formats.frameworks.arrangement import Arrangement
+from pipebench.formats.frameworks.requirements import (
+    require_one_stage,
+    require_whole_experts,
+    require_whole_sequences,
+)
 from pipebench.formats.profiles.parts import only
 from pipebench.formats.profiles.pipedream import write
 
+WHO = "PipeDream"
 REVISION = "PipeDream 7db6a1c"
+
+
+def refuse(problem: Problem) -> None:
+    """Raises CannotExpress where no plan of the problem can be expressed."""
+    require_whole_experts(problem, "PipeDream's files have no word for it")
+    require_whole_sequences(problem, "PipeDream's files have no word for it")
+    require_one_stage(problem.pins.virtual_stages or 1, WHO)
 
 
 def text(made: Arrangement) -> str:
     """The file. Raises CannotExpress for stages that share ranks."""
-    made.require_whole_experts("PipeDream's files have no word for it")
-    made.require_whole_sequences("PipeDream's files have no word for it")
-    if made.virtual > 1:
-        raise CannotExpress(f"{made.virtual} stages a rank: PipeDream runs one", "plan with --vpp 1")
+    refuse(made.problem)
+    require_one_stage(made.virtual, WHO)
     stage_of = {op: position for position, operators in enumerate(made.stages) for op in operators}
     profile = made.problem.profile
     operators = tuple(

@@ -2,11 +2,22 @@
 
 import json
 
+from pipebench.domain.problem import Problem
 from pipebench.domain.recomputation import RecomputePin
-from pipebench.formats.frameworks.arrangement import Arrangement, CannotExpress
+from pipebench.formats.frameworks.arrangement import Arrangement
 from pipebench.formats.frameworks.facts import TORCHTITAN, framework_family
+from pipebench.formats.frameworks.requirements import (
+    CannotExpress,
+    least_holders,
+    require_plain_products,
+    require_whole_experts,
+    require_whole_sequences,
+    require_whole_weights,
+)
 
 REVISION = "torch 2.10.0"
+WHOLE = "its pipelines keep weights and gradients whole"
+SPLITS = "pipeline() splits a model and shares out nothing"
 
 
 def split_points(made: Arrangement) -> list[str]:
@@ -22,12 +33,19 @@ def split_points(made: Arrangement) -> list[str]:
     return paths
 
 
+def refuse(problem: Problem) -> None:
+    """Raises CannotExpress where no plan of the problem can be expressed."""
+    require_whole_weights(problem.regime, least_holders(problem), WHOLE)
+    require_plain_products(problem)
+    require_whole_experts(problem, SPLITS)
+    require_whole_sequences(problem, SPLITS)
+
+
 def text(made: Arrangement) -> str:
     """A Python snippet. Recomputation and precision are no part of pipeline(): it says what to add."""
-    made.require_whole_weights("its pipelines keep weights and gradients whole")
+    refuse(made.problem)
+    require_whole_weights(made.problem.regime, made.holders, WHOLE)
     made.require_plain_products()
-    made.require_whole_experts("pipeline() splits a model and shares out nothing")
-    made.require_whole_sequences("pipeline() splits a model and shares out nothing")
     regime = made.problem.regime
     notes = [
         f"TP {made.tensor_parallel}, DP {made.data_parallel}, {made.pipeline} ranks of {made.virtual} stages, "

@@ -4,19 +4,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pipebench.defaults import FRAMEWORK_SCHEDULERS, ONE_F_ONE_B
-from pipebench.domain.errors import unknown
+from pipebench.domain.errors import ExitCode, PipebenchError, unknown
 from pipebench.domain.framework import StepCosts
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.formats.frameworks import deepspeed, megatron, pipedream_stages, pipelining, torchtitan
-from pipebench.formats.frameworks.arrangement import Arrangement, CannotExpress, arrange
+from pipebench.formats.frameworks.arrangement import Arrangement, arrange
 from pipebench.formats.frameworks.facts import TORCHTITAN, framework_family
 from pipebench.formats.frameworks.launch import Launch, deepspeed_launch, megatron_launch, torchtitan_launch
+from pipebench.formats.frameworks.requirements import CannotExpress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """revision: of the framework, whose rules were checked. write(arrangement, name): the text; name: of the
+    """revision: of the framework, whose rules were checked. refuse(problem): raises CannotExpress where it has
+    words for no plan of the problem. write(arrangement, name): the text; name: of the
     schedule file beside it. schedules: those that the framework runs such plans under by itself (empty: any, by a
     file). virtual: whether it runs several stages a rank. inside_layers: whether it can cut a layer.
     asynchronous: whether it stashes weights. comment: what starts a comment in the text ('' where it takes none).
@@ -28,6 +30,7 @@ class Target:
     name: str
     summary: str
     revision: str
+    refuse: Callable[[Problem], None]
     write: Callable[[Arrangement, str], str]
     schedules: tuple[str, ...] = FRAMEWORK_SCHEDULERS
     schedule_file: bool = False
@@ -55,11 +58,28 @@ class Target:
         """The plan as this framework sees it. Raises CannotExpress with the reason where it has no words for
         it.
         """
-        if problem.regime.mode == "async" and not self.asynchronous:
-            raise CannotExpress("the plan is for asynchronous updates (stashed weights)")
+        self._require_regime(problem)
         made = arrange(problem, plan, self.inside_layers)
         self.write(made, "schedule.csv")
         return made
+
+    def require_some_plan(self, problem: Problem) -> None:
+        """Raises PipebenchError where the framework has words for no plan of it: asked before a search.
+
+        A planner of the other regime is not refused: the nearest plan of this one is offered with its own.
+        """
+        try:
+            self.refuse(problem)
+        except CannotExpress as error:
+            raise PipebenchError(
+                f"{self.name} can express no plan for this: {error.message}", error.hint, ExitCode.CONDITION_FAILED
+            ) from None
+
+    def _require_regime(self, problem: Problem) -> None:
+        if problem.regime.mode == "async" and not self.asynchronous:
+            raise CannotExpress(
+                "the plan is for asynchronous updates (stashed weights)", "plan with --regime sync"
+            )
 
     def refusal(self, problem: Problem, plan: Plan) -> str:
         """Why the plan cannot be expressed, '' where it can."""
@@ -81,6 +101,7 @@ TARGETS = {
             name="megatron",
             summary="flags of Megatron-LM with --pipeline-model-parallel-layout",
             revision=megatron.REVISION,
+            refuse=megatron.refuse,
             write=_plain(megatron.flags),
             launch=megatron_launch,
             frameworks=megatron.FRAMEWORKS,
@@ -89,6 +110,7 @@ TARGETS = {
             name="torchtitan",
             summary="torchtitan's module_fqns_per_model_part, schedule as CSV",
             revision=torchtitan.REVISION,
+            refuse=torchtitan.refuse,
             write=torchtitan.text,
             launch=torchtitan_launch,
             frameworks=(TORCHTITAN,),
@@ -100,12 +122,14 @@ TARGETS = {
             name="pipelining",
             summary="split_spec of torch.distributed.pipelining",
             revision=pipelining.REVISION,
+            refuse=pipelining.refuse,
             write=_plain(pipelining.text),
         ),
         Target(
             name="deepspeed",
             summary="a subclass of DeepSpeed's PipelineModule with fixed bounds",
             revision=deepspeed.REVISION,
+            refuse=deepspeed.refuse,
             write=_plain(deepspeed.text),
             launch=deepspeed_launch,
             schedules=(ONE_F_ONE_B,),
@@ -116,6 +140,7 @@ TARGETS = {
             name="pipedream",
             summary="PipeDream's graph.txt with stage ids",
             revision=pipedream_stages.REVISION,
+            refuse=pipedream_stages.refuse,
             write=_plain(pipedream_stages.text),
             schedules=(),
             inside_layers=True,

@@ -6,9 +6,11 @@ from pipebench.costs.shapes.transformer import EMBEDDING, HEAD, LAYER, NORM, lay
 from pipebench.defaults import INTERLEAVED, ONE_F_ONE_B
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.framework import Framework
-from pipebench.formats.frameworks.arrangement import Arrangement, CannotExpress
+from pipebench.domain.problem import Problem
+from pipebench.formats.frameworks.arrangement import Arrangement, shares_embedding
 from pipebench.formats.frameworks.facts import TORCHTITAN, framework_family, load_framework
 from pipebench.formats.frameworks.launch import torchtitan_launch
+from pipebench.formats.frameworks.requirements import CannotExpress, least_holders, require_whole_weights
 
 REVISION = "torchtitan b5bcd76c6"
 SPLIT_BACKWARDS = (
@@ -267,8 +269,9 @@ def _loss(made: Arrangement) -> str:
     )
 
 
-def _refuse(made: Arrangement) -> None:
-    regime = made.problem.regime
+def refuse(problem: Problem) -> None:
+    """Raises CannotExpress where no plan of the problem can be expressed."""
+    regime, graph = problem.regime, problem.profile.graph
     if regime.precision not in _PRECISIONS:
         raise CannotExpress(
             f"layers run in {regime.precision}, torchtitan's in bf16 or fp32", "plan with --precision bf16"
@@ -277,14 +280,27 @@ def _refuse(made: Arrangement) -> None:
         raise CannotExpress(
             "the optimizer is sgd; torchtitan has Adam, AdamW and Muon", "plan with --optimizer adam"
         )
-    kinds = {operator.kind for operator in made.graph.operators}
+    kinds = {operator.kind for operator in graph.operators}
     if not kinds <= {EMBEDDING, LAYER, NORM, HEAD} or LAYER not in kinds:
         raise CannotExpress("no llama-like language model: torchtitan knows tok_embeddings, layers, norm, lm_head")
-    if made.shares_embedding and made.pipeline > 1:
+    _refuse_pipeline(problem, problem.pins.pipeline or 1, least_holders(problem))
+
+
+def _refuse_pipeline(problem: Problem, pipeline: int, holders: int) -> None:
+    """What a pipeline of several ranks cannot have."""
+    if pipeline == 1:
+        return
+    if shares_embedding(problem.profile.graph):
         raise CannotExpress("embedding and head share a table, which torchtitan refuses with pipeline parallelism")
-    if made.pipeline > 1:
-        made.require_whole_weights("torchtitan's pipelines keep what they gather until the last micro-batch")
-    elif made.shards_optimizer:
+    require_whole_weights(
+        problem.regime, holders, "torchtitan's pipelines keep what they gather until the last micro-batch"
+    )
+
+
+def _refuse(made: Arrangement) -> None:
+    refuse(made.problem)
+    _refuse_pipeline(made.problem, made.pipeline, made.holders)
+    if made.pipeline == 1 and made.shards_optimizer:
         raise CannotExpress(
             "the optimizer state alone is shared out (ZeRO-1); without a pipeline torchtitan's FSDP shares out "
             "weights and gradients too: --optimizer-sharding zero3"

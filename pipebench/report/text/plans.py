@@ -6,6 +6,7 @@ from itertools import groupby
 from rich.console import Console
 from rich.table import Table
 
+from pipebench.costs.messages import messages
 from pipebench.costs.model import CostModel
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
@@ -25,7 +26,8 @@ INDENT = 11
 def print_plan(console: Console, problem: Problem, plan: Plan, verdict: Verdict) -> None:
     """One line a stage; bytes free on its fullest device. Operators stand beside it, below where too wide.
 
-    Where operators are split, a line for each split follows.
+    Where operators are split, a line for each split follows. Order edges between stages that exchange tensors say
+    nothing more than these.
     """
     figures = stage_figures(problem, plan, verdict)
     named = [operators(stage.operators) for stage in plan.stages]
@@ -47,9 +49,10 @@ def print_plan(console: Console, problem: Problem, plan: Plan, verdict: Verdict)
         print_line(console, f"replicas of {whose} take whole micro-batches in turn")
     if plan.copies > 1:
         console.print(f"{plan.copies} copies of the whole pipeline")
-    if plan.order_edges:
-        edges = ", ".join(f"{before}>{after}" for before, after in plan.order_edges)
-        print_line(console, f"order edges: {edges}")
+    sent = {(message.source, message.target) for message in messages(problem.profile.graph, plan)}
+    alone = [f"{before}>{after}" for before, after in plan.order_edges if (before, after) not in sent]
+    if alone:
+        print_line(console, f"order edges that no tensor takes: {', '.join(alone)}")
     if plan.routing == "relay":
         console.print("tensors are passed on through the stages between")
 

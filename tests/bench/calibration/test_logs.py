@@ -129,6 +129,11 @@ SAID = "Megatron-LM, distributed optimizer, overlapped reduction"
         ({"overlap_grad_reduce": False}, "bf16", "Megatron-LM, no overlapped reduction"),
         ({"use_torch_fsdp2": True}, "bf16", "Megatron-LM, FSDP"),
         (
+            {"use_distributed_optimizer": True, "data_parallel_size": 4, "num_distributed_optimizer_instances": 2},
+            "bf16",
+            "Megatron-LM, distributed optimizer=2",
+        ),
+        (
             {"use_megatron_fsdp": True, "data_parallel_sharding_strategy": "optim_grads_params"},
             "bf16",
             "Megatron-LM, FSDP",

@@ -6,8 +6,9 @@ import pytest
 
 from pipebench.domain.problem import OptimizerSharding, Pins
 from pipebench.formats.frameworks import megatron
-from pipebench.formats.frameworks.arrangement import Arrangement, CannotExpress, arrange
+from pipebench.formats.frameworks.arrangement import Arrangement, arrange
 from pipebench.formats.frameworks.megatron_model import CLAMPED_GATE
+from pipebench.formats.frameworks.requirements import CannotExpress
 from pipebench.formats.frameworks.targets import TARGETS
 from tests.language_models import TINY, planned, problem
 

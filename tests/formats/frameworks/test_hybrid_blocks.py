@@ -6,7 +6,8 @@ import pytest
 
 from pipebench.domain.problem import Pins
 from pipebench.formats.frameworks import megatron
-from pipebench.formats.frameworks.arrangement import Arrangement, CannotExpress, arrange
+from pipebench.formats.frameworks.arrangement import Arrangement, arrange
+from pipebench.formats.frameworks.requirements import CannotExpress
 from pipebench.formats.frameworks.targets import TARGETS
 from tests.hybrid_models import TINY_HYBRID
 from tests.language_models import planned, problem

@@ -13,7 +13,8 @@ from pipebench.domain.plan import Plan
 from pipebench.domain.problem import OptimizerSharding, Pins, Problem
 from pipebench.domain.recomputation import RecomputePin
 from pipebench.formats.frameworks import megatron, torchtitan
-from pipebench.formats.frameworks.arrangement import CannotExpress, arrange
+from pipebench.formats.frameworks.arrangement import arrange
+from pipebench.formats.frameworks.requirements import CannotExpress
 from pipebench.formats.frameworks.targets import TARGETS
 from tests.language_models import TINY, planned, problem
 

@@ -2,16 +2,18 @@
 
 import ast
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan
-from pipebench.domain.problem import Pins, Problem
+from pipebench.domain.problem import OptimizerSharding, Pins, Problem
 from pipebench.formats.frameworks import deepspeed, pipelining, torchtitan
-from pipebench.formats.frameworks.arrangement import CannotExpress, arrange
+from pipebench.formats.frameworks.arrangement import arrange
 from pipebench.formats.frameworks.layouts import read_layout
+from pipebench.formats.frameworks.requirements import CannotExpress
 from pipebench.formats.frameworks.targets import TARGETS, target_named
 from pipebench.formats.profiles.parts import only
 from pipebench.formats.profiles.pipedream_graph import parse_lines
@@ -140,6 +142,38 @@ def test_bad_parts(parts: list[list[str]], reason: str) -> None:
 def test_bad_bounds(bounds: list[int]) -> None:
     with pytest.raises(PipebenchError, match="never back"):
         deepspeed.check_bounds(bounds, 4, 2)
+
+
+ONE_WAY = Pins(tensor_parallel=1, pipeline=2, data_parallel=2, virtual_stages=1, micro_batch=2)
+ROUTED: dict[str, Any] = {"architecture": "mixtral", "experts": 4, "active": 2, "expert_parallel": 2}
+
+
+@pytest.mark.parametrize(
+    ("pins", "sharding", "options", "refusing"),
+    [
+        (ONE_WAY, "none", {}, set()),
+        (ONE_WAY, "zero3", {}, {"megatron", "torchtitan", "pipelining", "deepspeed"}),
+        (ONE_WAY, "none", ROUTED, {"pipelining", "deepspeed", "pipedream"}),
+        (replace(ONE_WAY, virtual_stages=2), "none", {}, {"deepspeed", "pipedream"}),
+        (replace(ONE_WAY, recompute="selective"), "none", {}, {"deepspeed"}),
+    ],
+)
+def test_what_pins_and_terms_rule_out_is_refused_before_there_is_a_plan(
+    pins: Pins, sharding: OptimizerSharding, options: dict[str, Any], refusing: set[str]
+) -> None:
+    """With the words that a plan of the problem is refused with."""
+    made = problem(4, 16, pins, sharding, **TINY | options)
+    plan = planned(made)
+    told: dict[str, str] = {}
+    for name, target in TARGETS.items():
+        try:
+            target.require_some_plan(made)
+        except PipebenchError as error:
+            told[name] = error.message
+    assert all(
+        target.refusal(made, plan) in told.get(name, "") for name, target in TARGETS.items() if name in told
+    )
+    assert set(told) == refusing
 
 
 def test_deepspeed_runs_one_stage_a_rank() -> None:

@@ -4,16 +4,12 @@ from typing import Any
 
 import pytest
 
-from pipebench.bounds import memory_bound, time_bound
-from pipebench.check import check_pins, check_plan, check_schedule
 from pipebench.costs.model import CostModel
-from pipebench.defaults import scheduler_for
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.problem import Pins
-from pipebench.simulation.metrics import metrics
-from pipebench.simulation.simulate import simulate
 from tests.language_models import TINY, problem
 from tests.plugins.running import services
+from tests.plugins.sound import sound_plan
 
 ROUTED: dict[str, Any] = TINY | {"layers": 4, "vocab": 2000, "architecture": "mixtral", "experts": 8, "active": 2}
 
@@ -31,17 +27,7 @@ ROUTED: dict[str, Any] = TINY | {"layers": 4, "vocab": 2000, "architecture": "mi
 )
 def test_plans_are_valid_and_not_below_the_bounds(planner: str, pins: Pins, ranks: int) -> None:
     given = problem(8, 16, pins, "zero1", expert_parallel=ranks, **ROUTED)
-    result = services().plan(planner, given)
-    plan = result.plan
-    assert check_plan(given, plan).status == "valid"
-    assert check_pins(given, plan).status == "valid"
-    schedule = result.schedule or services().schedule(
-        result.scheduler or scheduler_for("sync", plan.placement, plan.takes_turns), given, plan
-    )
-    verdict = check_schedule(given, plan, schedule)
-    assert verdict.status == "valid"
-    assert memory_bound(given).value <= max(verdict.peak_bytes.values())
-    assert time_bound(given).value <= metrics(given, plan, simulate(given, plan, schedule)).seconds
+    sound_plan(planner, given)
 
 
 @pytest.mark.parametrize("planner", ["data-parallel", "tensor-parallel", "layout", "uniform"])

@@ -132,10 +132,14 @@ def test_what_is_gathered_has_to_fit() -> None:
     ("pins", "error", "reason"),
     [
         ({"tensor_parallel": 3}, UnsupportedProblem, "tensor parallelism of 1, 2, 4, 8 here, 3 is pinned"),
-        ({"pipeline": 3}, InfeasibleProblem, "pp 3 do not go with 8 devices"),
-        ({"pipeline": 8, "virtual_stages": 2}, InfeasibleProblem, "stages be at most as many as layers"),
-        ({"tensor_parallel": 8, "pipeline": 8}, InfeasibleProblem, "--tp 8, --pp 8 do not go"),
-        ({"tensor_parallel": 2, "pipeline": 2, "data_parallel": 8}, InfeasibleProblem, "do not go"),
+        ({"pipeline": 3}, InfeasibleProblem, "--pp 3 does not divide the 8 devices"),
+        ({"pipeline": 8, "virtual_stages": 2}, InfeasibleProblem, "ask for 16 stages"),
+        (
+            {"tensor_parallel": 8, "pipeline": 8},
+            InfeasibleProblem,
+            "--tp 8, --pp 8 make 64, which is more than the 8",
+        ),
+        ({"tensor_parallel": 2, "pipeline": 2, "data_parallel": 8}, InfeasibleProblem, "make 32, which is more"),
         ({"pipeline": 1, "virtual_stages": 2}, InfeasibleProblem, "several devices in a row"),
         ({"pipeline": 4, "data_parallel": 2, "micro_batch": 1}, InfeasibleProblem, "samples of all replicas"),
         ({"pipeline": 4, "virtual_stages": 2, "micro_batch": 8}, InfeasibleProblem, "a multiple of pp"),

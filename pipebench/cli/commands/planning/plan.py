@@ -172,12 +172,15 @@ def _one(
     from pipebench.formats.frameworks.targets import target_named
 
     regime = regime or home_regime(ready)
+    target = None if exported is None else target_named(exported)
+    if target is not None:
+        target.require_some_plan(workload.problem(regime))
     trial = Trial(
         workload=workload,
         regime=regime,
         planner=ready,
         scheduler=scheduler,
-        offered=() if exported is None else target_named(exported).schedulers(workload.problem(regime)),
+        offered=() if target is None else target.schedulers(workload.problem(regime)),
         timeout_s=timeout,
         seed=seed,
         coarsen=coarsen,
@@ -208,12 +211,15 @@ def _best(
     from pipebench.report.text.tables import print_line
     from pipebench.report.units import with_readable_bytes
 
+    target = None if exported is None else target_named(exported)
+    if target is not None:
+        target.require_some_plan(workload.problem(regime or "sync"))
     found = best(
         host,
         workload,
         regime or "sync",
         timeout_s=timeout,
-        target=None if exported is None else target_named(exported),
+        target=target,
         scheduler=scheduler,
         seed=seed,
         coarsen=coarsen,

@@ -1,6 +1,5 @@
 """pipebench info: all about one component."""
 
-from collections.abc import Callable
 from dataclasses import asdict
 from textwrap import fill
 from typing import Any
@@ -9,14 +8,12 @@ import click
 
 from pipebench.cli.application import open_host, show_new_warnings
 from pipebench.cli.completion import of_every_slot, one_of
-from pipebench.cli.shipped import SHIPPED, Entries, built_in_formats
+from pipebench.cli.shipped import KNOWN, shipped_under
 from pipebench.cli.terminal import print_json, say, width
 from pipebench.domain.errors import unknown
 from pipebench.hooks.descriptors import SLOTS
 from pipebench.hooks.manager import Registration
 from pipebench.hooks.syntax import describe_options
-
-KNOWN: dict[str, Callable[[], Entries]] = {**SHIPPED, "formats": built_in_formats}
 
 
 @click.command()
@@ -30,7 +27,7 @@ def command(name: str, cite: bool, as_json: bool) -> int:
     """
     host = open_host()
     components = [(slot, host.slot(slot)[name]) for slot in SLOTS if name in host.slot(slot)]
-    shipped = [] if components else _shipped(name)
+    shipped = [] if components else shipped_under(name)
     if not components and not shipped:
         names = {known for slot in SLOTS for known in host.slot(slot)}
         raise unknown("component", name, names | {entry["name"] for of in KNOWN.values() for entry in of()})
@@ -44,11 +41,6 @@ def command(name: str, cite: bool, as_json: bool) -> int:
     for kind, entry in shipped:
         _print_shipped(kind, entry)
     return 0
-
-
-def _shipped(name: str) -> list[tuple[str, dict[str, Any]]]:
-    """What ships under the name, by kind."""
-    return [(kind, entry) for kind, of in KNOWN.items() for entry in of() if entry["name"] == name]
 
 
 def _describe(slot: str, registered: Registration) -> dict[str, Any]:

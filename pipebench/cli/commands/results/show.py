@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipebench.cli.completion import files
+from pipebench.cli.completion import files, one_of, profiles
 from pipebench.cli.terminal import console, print_json, say
 from pipebench.domain.errors import ExitCode, PipebenchError
 
@@ -21,7 +21,7 @@ MOST_PROBLEMS = 20
 
 
 @click.command()
-@click.argument("file", shell_complete=files)
+@click.argument("file", shell_complete=one_of(profiles))
 @click.option("--plan", "plan_id", help="Of a store: the plan whose plan_id starts so.")
 @click.option("--row", "key", help="Of a store: the plan of the row whose key starts so (see compare --json).")
 @click.option(
@@ -45,6 +45,8 @@ def command(
 ) -> int:
     """Show a plan, profile, set of rows or any other pipebench file, a foreign profile, or a store.
 
+    A profile that ships goes by its name (`pipebench list profiles`).
+
     A store is a folder of `compare --out`, or a packed one: its rows are shown, or with --plan or --row one of its
     plans. A plan that was scored twice, as in both regimes, is told apart by --row.
     Of rows of more than 20 problems the first 20 tables are printed, unless --all.
@@ -54,11 +56,7 @@ def command(
     if os.path.isdir(file) or file.endswith(".zip") or plan_id is not None or key is not None:
         kind, value = _from_store(file, plan_id, key)
     else:
-        from pipebench.bench.problems.plugin_sources import plugin_formats
-        from pipebench.cli.application import open_host
-        from pipebench.formats.profiles.files import read_any
-
-        kind, value = read_any(file, lambda: plugin_formats(open_host()))
+        kind, value = _named_or_read(file)
     if output is not None:
         from pipebench.formats.documents import write_document
 
@@ -74,6 +72,30 @@ def command(
     printers: dict[str, Any] = {"plan": _plan, "rows": _all_rows if whole else _rows, "profile": _profile}
     code: int | None = printers.get(kind, _other)(kind, value)
     return code or 0
+
+
+def _named_or_read(file: str) -> tuple[str, Any]:
+    """The kind and the value of a file, or of the profile that ships under the name.
+
+    Raises PipebenchError; for another component or file that ships with the command that shows it.
+    """
+    from pipebench.bench.problems.plugin_sources import plugin_formats
+    from pipebench.cli.application import open_host
+    from pipebench.cli.shipped import kinds_named
+    from pipebench.domain.errors import nearest
+    from pipebench.formats.profiles.files import read_any
+    from pipebench.formats.profiles.shipped import load_profile, profile_names
+
+    if not os.path.lexists(file) and os.path.basename(file) == file:
+        if file in profile_names():
+            return "profile", load_profile(file)
+        if kinds := kinds_named(open_host(), file):
+            raise PipebenchError(f"there is no file {file!r}", f"for the {kinds[0]}: pipebench info {file}")
+        if not Path(file).suffix:
+            raise PipebenchError(
+                f"there is neither a file nor a shipped profile {file!r}", nearest(file, profile_names())
+            )
+    return read_any(file, lambda: plugin_formats(open_host()))
 
 
 def _gap(kind: str, value: Any, trace: str) -> int:
