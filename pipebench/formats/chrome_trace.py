@@ -123,7 +123,13 @@ def parse_chrome_trace(data: bytes, path: str, any_rank: bool = False) -> RankTr
         events = sorted(zip(spans, listed, strict=True), key=lambda pair: pair[0])
     except PipebenchError:
         raise
-    except UNREADABLE:
+    except UNREADABLE as error:
+        opens = data[:2] == GZIP or b'"traceEvents"' in data
+        if opens and isinstance(error, msgspec.DecodeError) and "truncated" in str(error):
+            raise PipebenchError(
+                f"{path}: a trace that ends in the middle",
+                "let the profiler write it to its end before the job ends",
+            ) from None
         hint = "write it with torch.profiler: prof.export_chrome_trace(file)"
         raise PipebenchError(f"{path}: not a trace of torch's profiler", hint) from None
     steps = _steps(events)

@@ -123,7 +123,7 @@ def test_what_is_wrong_is_one_line(pipebench: CommandLine, tmp_path: Path) -> No
     bad.write_text("a,b\n1,2\n")
     done = pipebench("calibrate", str(bad))
     assert done.code == 2
-    assert "unknown column" in done.err
+    assert "neither a table of runs nor a log" in done.err
     assert pipebench("calibrate").code == 2
 
 

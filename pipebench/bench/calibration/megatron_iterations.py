@@ -40,7 +40,7 @@ class _Iteration:
 
 def has_iteration(line: str) -> bool:
     """Whether it is an iteration line."""
-    return _ITERATION.search(line) is not None
+    return _match(line) is not None
 
 
 def iteration_times(
@@ -56,7 +56,7 @@ def iteration_times(
     """
     found: dict[int, _Iteration] = {}
     for number, line in enumerate(lines, first):
-        match = _ITERATION.search(line)
+        match = _match(line)
         if match is None:
             continue
         whole = all(
@@ -84,6 +84,10 @@ def iteration_times(
     dropped += ["of a smaller batch"] * sum(not iteration.whole for iteration in late)
     dropped += ["without an update"] * (len(whole_ones) - len(kept))
     return [iteration.seconds for iteration in kept], dropped
+
+
+def _match(line: str) -> re.Match[str] | None:
+    return _ITERATION.search(line) if ELAPSED in line else None
 
 
 def _seconds(digits: str, unit: str, where: str) -> float:

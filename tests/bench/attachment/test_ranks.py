@@ -217,6 +217,8 @@ def test_bad_traces(tmp_path: Path) -> None:
         (b"{}", "not a trace"),
         (b"\x1f\x8bnothing", "not valid gzip"),
         (b'{"traceEvents": [3]}', "not a trace"),
+        (b'{"traceEvents": [{"ph": "X", "na', "a trace that ends in the middle"),
+        (gzip.compress(b'{"traceEvents": [{"ph": "X", "na', mtime=0), "a trace that ends in the middle"),
         (b'{"traceEvents": []}', "marks no iterations"),
         (b'{"traceEvents": [{"ph":"X","name":"ProfilerStep#1","ts":1,"dur":2}]}', "does not say its rank"),
     ],
