@@ -39,10 +39,10 @@ def test_groups_of_a_node_take_more_memory_and_no_interval(pipebench: CommandLin
 
 
 def test_who_does_not_know_groups_refuses(pipebench: CommandLine, tmp_path: Path) -> None:
-    more = ("--sharding-ranks", "8", "--json", "--planners", "piper,madpipe,data-parallel")
+    more = ("--sharding-ranks", "8", "--json", "--planners", "pase,madpipe,data-parallel")
     done = pipebench("compare", *words(tmp_path, *more))
     rows = {row["planner"]: row for row in json.loads(done.out)["rows"] if row["regime"] == "sync"}
-    assert "sharding_groups" in rows["piper"]["reason"]
+    assert "sharding_groups" in rows["pase"]["reason"]
     assert rows["data-parallel"]["status"] == "ok"
     assert "sharding_groups" not in (rows["madpipe"]["reason"] or "")
 

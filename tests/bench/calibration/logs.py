@@ -50,13 +50,14 @@ def megatron(
         if value is not ...
     ]
     lines.append("-------------------- end of arguments ---------------------")
+    batch = (GPT | changes)["global_batch_size"]
     for number, milliseconds in enumerate(times_ms, 1):
         took = f"{milliseconds:.{digits}f}"
         lines.append(
             f" [2026-01-01 10:00:0{number}] iteration {number:8d}/     100 | "
             f"consumed samples: {16 * number:12d} | "
             f"elapsed time per iteration (ms): {took} | throughput per GPU (TFLOP/s/GPU): 88.0 | "
-            "learning rate: 1.000000E-04 | global batch size:    16 | lm loss: 9.1E+00 |"
+            f"learning rate: 1.000000E-04 | global batch size: {batch:5} | lm loss: 9.1E+00 |"
         )
     return "\n".join(lines) + "\n"
 
