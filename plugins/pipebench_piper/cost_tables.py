@@ -139,9 +139,9 @@ class CostTables:
         for tensor in self.choices:
             for data in range(1, min(devices // tensor, whole) + 1):
                 turns = data if in_turn else 1
-                shared = honours_size(self.problem, self.micro_batch, data // turns)
-                shared = shared and self.problem.regime.shards_evenly(data)
-                if whole % data == 0 and pinned in (None, data) and shared:
+                honoured = honours_size(self.problem, self.micro_batch, data // turns)
+                even = whole % data == 0 and self.problem.regime.shards_evenly(data)
+                if even and pinned in (None, data) and honoured:
                     found.append(StageWay(tensor, data, self.micro_batch * turns // data, turns))
         if pinned is not None and whole % pinned:
             raise UnsupportedProblem(
