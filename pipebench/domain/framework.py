@@ -16,6 +16,15 @@ Checkpoints = Literal["core", "products"]
 """What selective checkpointing does. `core`: attention's core runs again, the rest of a layer is kept. `products`:
 the results of every second product and of attention are kept, the rest of a layer runs again."""
 
+RecomputeModule = Literal["core_attn", "moe_act", "layernorm", "mla_up_proj", "mlp", "moe", "shared_experts"]
+"""What of a layer runs again under selective checkpointing, in Megatron-LM's words (`--recompute-modules`).
+
+core_attn: the core of attention. moe_act: the activation of the experts. layernorm: norms that are no part of a
+product: that before latent attention, and that before experts. mla_up_proj: of latent attention the products up,
+the norms before them and the rotation. mlp: a feed-forward part that is not of experts. moe: one of experts,
+exchanges and all. shared_experts: the expert that all tokens pass.
+"""
+
 Elementwise = Literal["fused", "eager"]
 """What norms, rotations, activations and residuals are. `fused`: a kernel each, written so or made by a compiler.
 `eager`: one for each operation, as PyTorch launches them; norms and rotations compute in fp32."""
@@ -39,6 +48,7 @@ class Framework(Value, frozen=True, kw_only=True):
     attention: how attention runs where nobody says so.
     flash_generation: of the FlashAttention whose kernels it runs where attention is fused.
     selective: what its selective checkpointing keeps and runs again.
+    modules: whether it can be told which modules of a layer run again (`RecomputeModule`).
     selective_launches: launches that each kernel of a layer takes of the host where selective checkpointing
     decides for each operator, in Python, whether its result is kept.
     elementwise: what the kernels between the products of a layer are.
@@ -73,6 +83,7 @@ class Framework(Value, frozen=True, kw_only=True):
     attention: Attention = "flash"
     flash_generation: Literal[2, 3] = 3
     selective: Checkpoints = "core"
+    modules: bool = False
     selective_launches: float = 1.0
     elementwise: Elementwise = "fused"
     repeats_keys: bool = False

@@ -8,7 +8,7 @@ from msgspec import UNSET, UnsetType
 
 from pipebench.domain.calibration import Calibration
 from pipebench.domain.errors import InvalidValue, PipebenchError, nearest
-from pipebench.domain.framework import Attention
+from pipebench.domain.framework import Attention, RecomputeModule
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.value import (
     Value,
@@ -35,8 +35,8 @@ class Alternative(Value, frozen=True, kw_only=True, omit_defaults=True):
     id: what a stage says in `choice` to run the operator this way.
     tensor_parallel: the number of devices that it splits the operator over.
     recompute: whether its backward runs the forward again.
-    selective: of one that recomputes: whether the core of attention alone runs again, not all of the operator
-    (Korthikanti et al. 2022).
+    selective: of one that recomputes: whether parts of the operator run again, such as the core of attention
+    (Korthikanti et al. 2022), not all of it.
     forward_s, backward_s: seconds at each profiled micro-batch size (backward of inputs and weights together,
     recomputation included).
     parameter_bytes: weights; versions, gradients and optimizer state are never included.
@@ -217,6 +217,7 @@ class Provenance(Value, frozen=True, kw_only=True):
     kernels: where those were measured that a computed profile is made of, if not on its device itself.
     products: the precision of the layers' products, where it is a narrower one than that of the weights.
     attention: how attention runs, where a framework's kernels are priced.
+    modules: what runs again in a layer that recomputes selectively, where that is not attention's core alone.
     """
 
     profiler: str = ""
@@ -233,6 +234,7 @@ class Provenance(Value, frozen=True, kw_only=True):
     kernels: str | UnsetType = UNSET
     products: NarrowPrecision | UnsetType = UNSET
     attention: Attention | UnsetType = UNSET
+    modules: tuple[RecomputeModule, ...] | UnsetType = UNSET
 
     @property
     def lines(self) -> tuple[str, ...]:

@@ -6,15 +6,18 @@ et al. 2019, section 3). Between them norms, biases, dropouts and residuals stre
 sequence where the framework has sequence parallelism (Korthikanti et al. 2022, section 4.2.2).
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass
 from functools import cached_property
 
+from pipebench.costs.shapes.modules import norms_apart, repeats
 from pipebench.costs.shapes.products import SPLIT_BY_INPUT, Product
 from pipebench.costs.shapes.transformer import LayerShape
-from pipebench.domain.framework import Attention, Framework
+from pipebench.domain.framework import Attention, Framework, RecomputeModule
 from pipebench_analytic.context import backward_waits_s, forward_waits_s
 from pipebench_analytic.elementwise import ELEMENTWISE, Activations, ElementwiseKernels
 from pipebench_analytic.part_kernels import LatentKernels, MambaKernels, SharedKernels
+from pipebench_analytic.passes import OperatorPasses, Pass
 from pipebench_analytic.speeds import Speeds
 
 FLASH_BACKWARD = {2: 3.0, 3: 2.5}
@@ -25,73 +28,11 @@ HEAD_TILE = 64
 SOFTMAX_BATCH, LONGEST_SOFTMAX = 4, 2048
 """Megatron-LM's fused softmax takes sequences up to that length, and a number of heads times samples that is a
 multiple of four (megatron/model/fused_softmax.py); else softmax is computed in six kernels."""
-LAUNCHES_PER_REDUCE = 2
+CORE: tuple[RecomputeModule, ...] = ("core_attn",)
+"""What selective checkpointing runs again where no module is named."""
 ROUTER_BYTES = (8, 4, 5)
 """Of each token's score for an expert, in fp32: softmax reads and writes it; the choice of the largest reads it; a
 table of probabilities and one of choices are written (Megatron-LM, moe_utils.py)."""
-
-
-@dataclass
-class Pass:
-    """Kernels of one direction of an operator on one device, and what it exchanges with the other ranks.
-
-    kernels: seconds of each. reduces: bytes of each all-reduce. host_s: of the host, besides launches.
-    exchanges: seconds of each all-to-all of tokens, and of each exchange of keys and values beyond what it runs
-    beside; the device waits for all of them.
-    """
-
-    kernels: list[float] = field(default_factory=list)
-    reduces: list[float] = field(default_factory=list)
-    host_s: float = 0.0
-    exchanges: list[float] = field(default_factory=list)
-
-    def seconds(self, speeds: Speeds, ways: int) -> float:
-        """What is longer: the device's work with its all-reduces, or the host's launches."""
-        work_s = sum(self.kernels)
-        device_s = work_s + self._waited_s(speeds, ways, work_s) + sum(self.exchanges)
-        launches = len(self.kernels) + LAUNCHES_PER_REDUCE * len(self.reduces) + len(self.exchanges)
-        apart_s = len(self.reduces) * (ways - 1) * speeds.skew_s
-        return max(device_s, launches * speeds.launch_s + self.host_s) + apart_s
-
-    def _waited_s(self, speeds: Speeds, ways: int, work_s: float) -> float:
-        """What of the all-reduces the device waits for.
-
-        Where products run beside them, each rank's part is worked on while the next one comes: the first part of
-        all is waited for, and what takes longer than the work (Wang et al. 2023, Overlap Communication with
-        Dependent Computation via Decomposition, section 3).
-        """
-        sent_s = sum(speeds.all_reduce_s(size, ways) for size in self.reduces)
-        return max(sent_s / ways, sent_s - work_s) if speeds.overlaps else sent_s
-
-    def collective_s(self, speeds: Speeds, ways: int) -> float:
-        """What all-reduces and exchanges add to `seconds`; the host's launches may hide a part of them."""
-        return self.seconds(speeds, ways) - Pass(self.kernels, [], self.host_s).seconds(speeds, ways)
-
-    def __add__(self, other: "Pass") -> "Pass":
-        return Pass(
-            self.kernels + other.kernels,
-            self.reduces + other.reduces,
-            self.host_s + other.host_s,
-            self.exchanges + other.exchanges,
-        )
-
-
-@dataclass
-class OperatorPasses:
-    """forward; inputs and weights: the two parts of the backward; selective: of the forward, what selective
-    checkpointing runs again; again: what the plain backward repeats of it.
-    """
-
-    forward: Pass
-    inputs: Pass
-    weights: Pass
-    selective: Pass = field(default_factory=Pass)
-    again: Pass = field(default_factory=Pass)
-
-    @property
-    def backward(self) -> Pass:
-        """Both parts, and what is run again."""
-        return self.again + self.inputs + self.weights
 
 
 @dataclass(frozen=True)
@@ -106,6 +47,7 @@ class LayerKernels:
     attention: Attention
     element_bytes: int
     ranks: int = 1
+    modules: tuple[RecomputeModule, ...] = CORE
 
     @cached_property
     def _shared(self) -> bool:
@@ -204,11 +146,43 @@ class LayerKernels:
                 exchanges=[*exchanges, *self._waits(forward=False)],
             ),
             Pass([*self._products("weights"), *self._accumulations()]),
-            Pass(core, exchanges=self._waits(forward=True))
-            if self.framework.selective == "core"
-            else self._between_kept(),
+            self._modules_again() if self.framework.selective == "core" else self._between_kept(),
             again,
         )
+
+    def _modules_again(self) -> Pass:
+        """The forward of the modules that run again. `moe` has the shared expert in it."""
+        between, layer, again = self._between, self._activations, repeats(self.shape, self.modules)
+        crossing = [float(self.element_bytes * self._tokens * self.shape.hidden)] if self.ways > 1 else []
+        whole = "moe" in again
+        shared = whole or "shared_experts" in again
+        activation = between.activation(layer)
+        norms = norms_apart(self.shape) if "layernorm" in again else 0
+        made = Pass(between.norm(layer.hidden, layer.rms) * norms)
+        if "mla_up_proj" in again:
+            assert self.shape.latent is not None
+            up = [*self._named_products(self.shape.latent.up_products), *self._latent.forward()]
+            made += Pass(up + ([] if "core_attn" in again else between.rotations(layer)))
+        if "core_attn" in again:
+            made += Pass(self._core_forward(), exchanges=self._waits(forward=True))
+        if "mlp" in again:
+            made += Pass([*self._named_products(("up", "down")), *activation], crossing)
+        if whole:
+            products = self._named_products(("router", "up", "down"))
+            made += Pass([*products, *activation, *self._routing(forward=True)], exchanges=self._exchanges())
+        elif "moe_act" in again:
+            made += Pass(activation)
+        if shared and self.shape.shared_ffn:
+            products = self._named_products(("shared_up", "shared_down", "shared_gate"))
+            made += Pass([*products, *self._beside.forward()], crossing)
+        elif whole and not self._shared:
+            made += Pass(reduces=crossing)
+        return made
+
+    def _named_products(self, names: Collection[str]) -> list[float]:
+        """The forward of these products of the layer."""
+        named = [each for each in self.shape.products if each.name in names]
+        return [seconds for each in named for seconds in self._product(each, "forward")]
 
     def _between_kept(self) -> Pass:
         """What runs again where results of attention and of every second product are kept.

@@ -1,14 +1,18 @@
 """What this plugin offers: the profiler `analytic` and its options."""
 
 import math
-from typing import Literal
+from typing import Literal, get_args
 
+from pipebench.costs.shapes.modules import WITHIN_EXPERTS
+from pipebench.domain.errors import nearest
+from pipebench.domain.framework import RecomputeModule
 from pipebench.domain.profile import NarrowPrecision
 from pipebench.domain.value import Value, require
 from pipebench.hooks import hookimpl
 from pipebench.hooks.descriptors import Profiler
 
 PIPEBENCH_API = 1
+MODULES: tuple[RecomputeModule, ...] = get_args(RecomputeModule)
 
 
 class AnalyticOptions(Value, frozen=True, kw_only=True):
@@ -29,6 +33,10 @@ class AnalyticOptions(Value, frozen=True, kw_only=True):
     - tensor_overlap: `on` runs products in parts beside the collectives of tensor parallelism that they wait for
       (Megatron-LM's --tp-comm-overlap, torchtitan's asynchronous tensor parallelism), `off` does not; empty: as
       the framework does. It needs sequence parallelism and counts with `--framework`.
+    - recompute_modules: what of a layer runs again under selective recomputation, in Megatron-LM's words, with `+`
+      between them (`moe_act+mla_up_proj`): core_attn, moe_act, layernorm, mla_up_proj, mlp, moe, shared_experts.
+      Each layer is offered so, and `--recompute selective` asks for it; empty: attention's core alone. It counts
+      with `--framework megatron`.
     - kernels: a CSV of kernels that you measured on the device (docs/reference/kernel-tables.md). They come before
       those that ship. It counts with `--framework`.
     - multiprocessors: of a device that does not ship, for a fit of `kernels`.
@@ -46,6 +54,7 @@ class AnalyticOptions(Value, frozen=True, kw_only=True):
     products: Literal["", NarrowPrecision] = ""
     sequence_parallel: Literal["", "on", "off"] = ""
     tensor_overlap: Literal["", "on", "off"] = ""
+    recompute_modules: str = ""
     kernels: str = ""
     multiprocessors: int = 0
     calibrate: str = ""
@@ -61,6 +70,23 @@ class AnalyticOptions(Value, frozen=True, kw_only=True):
             self.max_tensor_parallel >= 1,
             f"max_tensor_parallel is {self.max_tensor_parallel}, it must be at least 1",
         )
+        for name in self._said:
+            require(name in MODULES, f"recompute_modules: there is no {name!r} ({nearest(name, MODULES)})")
+            require(self._said.count(name) == 1, f"recompute_modules: {name} is named twice")
+        within = next((name for name in WITHIN_EXPERTS if name in self.modules), "")
+        require(
+            not within or "moe" not in self.modules,
+            f"recompute_modules: {within} is a part of moe, which runs again as a whole: leave one of them out",
+        )
+
+    @property
+    def modules(self) -> tuple[RecomputeModule, ...]:
+        """Those of `recompute_modules`, in one order."""
+        return tuple(name for name in MODULES if name in self._said)
+
+    @property
+    def _said(self) -> list[str]:
+        return self.recompute_modules.split("+") if self.recompute_modules else []
 
 
 @hookimpl

@@ -7,8 +7,9 @@ from msgspec.structs import replace
 
 from pipebench.costs.shapes.context import with_context_ranks
 from pipebench.costs.shapes.experts import with_expert_ranks
+from pipebench.costs.shapes.modules import modules_of
 from pipebench.costs.shapes.rescale import in_precision
-from pipebench.costs.shapes.transformer import MAMBA
+from pipebench.costs.shapes.transformer import LAYERS, MAMBA, layer_shape
 from pipebench.domain.calibration import Calibration
 from pipebench.domain.cluster import DeviceType
 from pipebench.domain.errors import PipebenchError
@@ -79,6 +80,7 @@ def profile(graph: OperatorGraph, context: Context) -> Profile:
     ranks = request.expert_parallel
     graph = with_expert_ranks(in_precision(graph, request.precision), ranks, element_bytes)
     graph = with_context_ranks(graph, request.context_parallel)
+    _refuse_modules(graph, request, options)
     work = graph_work(graph, element_bytes)
     saved = saved_bytes(graph, element_bytes)
     splits = _splits(graph, work)
@@ -124,7 +126,14 @@ def _calibrated_rates(
 
 def _training_costs(device: DeviceType, request: ProfileRequest, options: AnalyticOptions) -> TrainingCosts | None:
     if request.framework is None:
-        for name in ("attention", "products", "sequence_parallel", "tensor_overlap", "kernels"):
+        for name in (
+            "attention",
+            "products",
+            "sequence_parallel",
+            "tensor_overlap",
+            "recompute_modules",
+            "kernels",
+        ):
             if getattr(options, name):
                 raise PipebenchError(f"{name}={getattr(options, name)} counts with a framework", "say --framework")
         return None
@@ -149,7 +158,30 @@ def _training_costs(device: DeviceType, request: ProfileRequest, options: Analyt
         NARROW_BYTES[options.products] if options.products else None,
         request.expert_parallel,
         request.context_parallel,
+        options.modules,
     )
+
+
+def _refuse_modules(graph: OperatorGraph, request: ProfileRequest, options: AnalyticOptions) -> None:
+    """Raise PipebenchError where modules that are to run again are not known, or no layer has one of them."""
+    framework = request.framework
+    if not options.modules or framework is None:
+        return
+    said = f"recompute_modules={options.recompute_modules}"
+    if not framework.modules:
+        raise PipebenchError(
+            f"{said}: {framework.name} runs no modules again by name", "say --framework megatron, or leave it out"
+        )
+    if "core_attn" in options.modules and options.attention == "selective":
+        raise PipebenchError(
+            f"{said}: with attention=selective attention's core runs again already", "say attention=unfused"
+        )
+    layers = [layer_shape(each, request.context_parallel) for each in graph.operators if each.kind in LAYERS]
+    found = {name for shape in layers for name in modules_of(shape)}
+    lacking = next((name for name in options.modules if name not in found), None)
+    if lacking is not None:
+        has = f"it has {', '.join(sorted(found))}" if found else "a language model has layers"
+        raise PipebenchError(f"{said}: no layer of {graph.name!r} has {lacking}", has)
 
 
 def _refuse_context(device: DeviceType, request: ProfileRequest, options: AnalyticOptions) -> None:
@@ -303,6 +335,7 @@ def _provenance(
         calibration=fitted,
         kernels="; ".join(elsewhere) if elsewhere else UNSET,
         products=options.products or UNSET,
+        modules=options.modules or UNSET,
         attention=(options.attention or request.framework.attention) if language and request.framework else UNSET,
     )
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from pipebench.costs.shapes.kept import checkpoint_bytes, saved_bytes
+from pipebench.costs.shapes.modules import repeats
 from pipebench.costs.shapes.transformer import (
     ATTENTION,
     EMBEDDING,
@@ -22,13 +23,14 @@ from pipebench.costs.shapes.transformer import (
     WIDE_BYTES,
     layer_shape,
 )
-from pipebench.domain.framework import Attention, Checkpoints, Framework
+from pipebench.domain.framework import Attention, Checkpoints, Framework, RecomputeModule
 from pipebench.domain.graph import Operator
 from pipebench.domain.profile import Alternative, OperatorCosts
 from pipebench.domain.recomputation import Repeated
 from pipebench_analytic.alternatives import alternative_id
 from pipebench_analytic.elementwise import ELEMENTWISE
-from pipebench_analytic.layer_kernels import LayerKernels, OperatorPasses, Pass
+from pipebench_analytic.layer_kernels import CORE, LayerKernels
+from pipebench_analytic.passes import OperatorPasses, Pass
 from pipebench_analytic.roofline import significant
 from pipebench_analytic.speeds import Speeds
 
@@ -61,11 +63,13 @@ class TrainingCosts:
         narrow_bytes: float | None = None,
         ranks: int = 1,
         context: int = 1,
+        modules: tuple[RecomputeModule, ...] = (),
     ) -> None:
         """narrow_bytes: of an element of the layers' products, where they run in another precision. ranks: that
-        share out the experts of a layer. context: ranks that share out sequences.
+        share out the experts of a layer. context: ranks that share out sequences. modules: that selective
+        checkpointing runs again in place of attention's core.
         """
-        self._ranks, self._context = ranks, context
+        self._ranks, self._context, self._modules = ranks, context, modules
         self._narrow_bytes = narrow_bytes if framework.keeps_narrow else None
         self._speeds, self._framework, self._attention = speeds, framework, attention
         self._element_bytes, self._sizes = element_bytes, tuple(sizes)
@@ -82,9 +86,10 @@ class TrainingCosts:
     ) -> OperatorCosts:
         """Costs with an alternative for each degree, plain and recomputed. weight_bytes: of the whole operator.
 
-        selective: also as the framework's selective checkpointing runs it.
+        selective: also as the framework's selective checkpointing runs it; it is where modules are named.
         """
         plain = self._seconds(operator, weight_bytes, 1, "none")
+        selective = selective or bool(self._modules)
         kinds: tuple[Repeated, ...] = ("none", "full", "selective") if selective else ("none", "full")
         if operator.kind not in LAYERS or self._framework.selective not in self._checkpoints(operator):
             kinds = kinds[:2]
@@ -162,9 +167,8 @@ class TrainingCosts:
         if again == "full" and operator.kind in LAYERS:
             forward += Pass(host_s=self._framework.checkpoint_s)
             repeated = passes.forward + Pass(host_s=self._framework.rerun_s)
-        if again == "selective" and self._attention != "selective":
-            repeated = passes.selective
-            forward, repeated = self._dispatched(forward), self._dispatched(repeated)
+        if again == "selective" and (self._modules or self._attention != "selective"):
+            forward, repeated = self._checkpointed(operator, forward, passes.selective)
         backward = repeated + passes.backward
         backward_s = backward.seconds(speeds, ways)
         return (
@@ -175,10 +179,18 @@ class TrainingCosts:
             backward.collective_s(speeds, ways),
         )
 
-    def _dispatched(self, one: Pass) -> Pass:
-        """The same under selective checkpointing, where each operator may pass through Python."""
+    def _checkpointed(self, operator: Operator, forward: Pass, repeated: Pass) -> tuple[Pass, Pass]:
+        """Forward and what runs again under selective checkpointing.
+
+        Each operator may pass through Python. A module that is named keeps and sets random states as a layer does.
+        """
         more = (self._framework.selective_launches - 1) * self._speeds.launch_s
-        return one + Pass(host_s=more * len(one.kernels))
+        named = len(repeats(layer_shape(operator), self._modules))
+        kept_s, set_s = named * self._framework.checkpoint_s, named * self._framework.rerun_s
+        return (
+            forward + Pass(host_s=more * len(forward.kernels) + kept_s),
+            repeated + Pass(host_s=more * len(repeated.kernels) + set_s),
+        )
 
     def _passes(self, operator: Operator, weight_bytes: int, samples: int, ways: int) -> OperatorPasses:
         if operator.kind in LAYERS:
@@ -191,6 +203,7 @@ class TrainingCosts:
                 self._attention,
                 self._element_bytes,
                 self._ranks,
+                self._modules or CORE,
             )
             passes = made.passes()
             return self._looked_up(operator, samples, ways, passes) if operator.kind == FURTHER else passes
@@ -263,7 +276,7 @@ class TrainingCosts:
         """What the forward keeps for the backward of one sample."""
         size = self._element_bytes
         if operator.kind in LAYERS:
-            return self._layer_bytes(operator, ways, scores=self._attention == "unfused")
+            return self._layer_bytes(operator, ways)
         tokens, hidden = operator.dims["sequence"], operator.dims["hidden"]
         whole = float(size * tokens * hidden) / (ways if self._framework.sequence_parallel else 1)
         if operator.kind == HEAD:
@@ -282,19 +295,20 @@ class TrainingCosts:
         each = framework.logit_bytes if ways == 1 else framework.split_logit_bytes
         return read + each * tokens * -(-vocab // ways)
 
-    def _layer_bytes(self, operator: Operator, ways: int, *, scores: bool) -> float:
+    def _layer_bytes(self, operator: Operator, ways: int, again: tuple[RecomputeModule, ...] = ()) -> float:
         split = self._framework.sequence_parallel
         return saved_bytes(
             layer_shape(operator, self._context),
             self._element_bytes,
             ways,
-            scores=scores,
+            scores=self._attention == "unfused" and "core_attn" not in again,
             sequence_split=split,
             keeps_gathered=self._framework.keeps_gathered,
             narrow_bytes=self._narrow_bytes,
             elementwise=self._framework.elementwise,
             repeats_keys=self._framework.repeats_keys,
             dispatches=self._shares(operator),
+            again=again,
         )
 
     def _kept_bytes(self, operator: Operator, weight_bytes: int, ways: int, again: Repeated) -> float:
@@ -304,7 +318,7 @@ class TrainingCosts:
             return saved
         shape, split = layer_shape(operator), self._framework.sequence_parallel
         if again == "selective" and self._framework.selective == "core":
-            return self._layer_bytes(operator, ways, scores=False)
+            return self._layer_bytes(operator, ways, self._modules or CORE)
         if again == "selective":
             return checkpoint_bytes(
                 shape, self._element_bytes, ways, sequence_split=split, elementwise=self._framework.elementwise

@@ -16,7 +16,8 @@ from pipebench.formats.clusters import load_cluster
 from pipebench.formats.frameworks.facts import load_framework
 from pipebench.hooks.context import Context, ProfileRequest
 from pipebench_analytic.context import backward_waits_s, forward_waits_s, hop_s
-from pipebench_analytic.layer_kernels import FLASH_BACKWARD, LayerKernels, OperatorPasses
+from pipebench_analytic.layer_kernels import FLASH_BACKWARD, LayerKernels
+from pipebench_analytic.passes import OperatorPasses
 from pipebench_analytic.plugin import AnalyticOptions
 from pipebench_analytic.profiler import profile
 from pipebench_analytic.speeds import Speeds

@@ -23,7 +23,8 @@ from pipebench.formats.devices import load_device
 from pipebench.formats.frameworks.facts import framework_names, load_framework
 from pipebench_analytic.kernels.speeds import kernel_speeds
 from pipebench_analytic.kernels.tables import own_speeds
-from pipebench_analytic.layer_kernels import LAUNCHES_PER_REDUCE, LayerKernels, OperatorPasses, Pass
+from pipebench_analytic.layer_kernels import LayerKernels
+from pipebench_analytic.passes import LAUNCHES_PER_REDUCE, OperatorPasses, Pass
 from pipebench_analytic.speeds import Speeds
 from pipebench_analytic.training import TrainingCosts
 

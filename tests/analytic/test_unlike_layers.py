@@ -11,7 +11,8 @@ from pipebench.formats.clusters import load_cluster
 from pipebench.formats.frameworks.facts import load_framework
 from pipebench.hooks.context import Context, ProfileRequest
 from pipebench_analytic.kernels.speeds import kernel_speeds
-from pipebench_analytic.layer_kernels import LayerKernels, OperatorPasses
+from pipebench_analytic.layer_kernels import LayerKernels
+from pipebench_analytic.passes import OperatorPasses
 from pipebench_analytic.plugin import AnalyticOptions
 from pipebench_analytic.profiler import profile
 from pipebench_analytic.speeds import Speeds

@@ -15,6 +15,7 @@ from pipebench.bench.accuracy.framework import (
     model_options,
     padded_vocabulary,
     profiler_of,
+    recomputation_of,
     says,
     sequence_parallel_of,
     sharding_of,
@@ -28,10 +29,12 @@ from pipebench.bench.accuracy.schedules import Order, order_of
 from pipebench.bench.accuracy.sizes import ARCHITECTURES, ModelSizes, architecture_of, public_sizes, sizes_of
 from pipebench.bench.accuracy.vocabulary import USUAL_VOCABULARIES
 from pipebench.costs.shapes.context import CHUNKS, with_context_devices
+from pipebench.costs.shapes.modules import WITHIN_EXPERTS
 from pipebench.defaults import LANGUAGE_MODEL
 from pipebench.documents.units import quantity
 from pipebench.domain.cluster import Cluster
 from pipebench.domain.errors import InvalidValue, nearest
+from pipebench.domain.framework import RecomputeModule
 from pipebench.domain.limits import MOST_LAYERS, MOST_RUN_PASSES
 from pipebench.domain.profile import NarrowPrecision, Precision
 from pipebench.domain.tuning import Tuning
@@ -95,7 +98,7 @@ def express(
     refuse_unsupported(run)
     tp, pp, dp = degrees(run)
     cluster = cluster_of(run, choices)
-    recompute = _recompute(run, choices)
+    recompute, modules = _recompute(run, choices)
     precision, narrow = _precision(run, cluster, choices)
     framework = framework_of(run, run.device.removeprefix("DGX-"), choices)
     sequence_parallel = sequence_parallel_of(run, framework, tp, choices)
@@ -103,6 +106,7 @@ def express(
         framework=framework,
         architecture=_architecture(run),
         recompute=recompute,
+        modules=_modules(modules, recompute, framework),
         precision=precision,
         products=narrow,
         sequence_parallel=sequence_parallel,
@@ -316,15 +320,32 @@ def _batches(run: Run, dp: int, pp: int, choices: Choices) -> tuple[int, int]:
     return run.gbs, each
 
 
-def _recompute(run: Run, choices: Choices) -> RecomputeKind:
-    words = run.recompute.lower()
+def _recompute(run: Run, choices: Choices) -> tuple[RecomputeKind, tuple[str, ...]]:
+    words = run.recompute
     if not words:
         words = choices.take(RECOMPUTE, USUAL_RECOMPUTE, LESS_MEMORY)
-    kind = words.split()[0]
+    kind, modules = recomputation_of(words)
     if kind not in get_args(RecomputeKind):
         valid = nearest(kind, get_args(RecomputeKind))
         raise NotExpressed("a kind of recomputation that the suite does not know", f"{kind}; {valid}")
-    return cast(RecomputeKind, kind)
+    return cast(RecomputeKind, kind), modules
+
+
+def _modules(said: tuple[str, ...], kind: RecomputeKind, framework: FrameworkName) -> tuple[RecomputeModule, ...]:
+    """Modules that run again by name. Raises NotExpressed for those that suite or framework do not know."""
+    if not said:
+        return ()
+    valid = get_args(RecomputeModule)
+    for name in said:
+        if name not in valid:
+            reason = "a module that runs again and that the suite does not know"
+            raise NotExpressed(reason, f"{name}; {nearest(name, valid)}")
+    within = [name for name in WITHIN_EXPERTS if name in said and "moe" in said]
+    if within:
+        raise NotExpressed("a module that runs again by itself and with all of the experts", ", ".join(within))
+    if kind != "selective" or framework == "other" or not load_framework(framework).modules:
+        raise NotExpressed("modules that run again by name, which Megatron-LM alone knows", f"{kind}, {framework}")
+    return cast(tuple[RecomputeModule, ...], said)
 
 
 def precision_of(run: Run) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Literal, cast
 from pipebench.bench.accuracy.assumptions import Choices, NotExpressed
 from pipebench.bench.accuracy.run import Run
 from pipebench.defaults import PROFILER
+from pipebench.domain.framework import RecomputeModule
 from pipebench.domain.problem import OptimizerSharding
 from pipebench.domain.profile import NarrowPrecision, Precision
 from pipebench.domain.value import Value
@@ -30,6 +31,7 @@ _WORDS: tuple[tuple[str, FrameworkName], ...] = (
 class Setting(Value, frozen=True, kw_only=True):
     """What a run is run with, as far as its framework decides more than the run says.
 
+    modules: of a layer, that run again in place of attention's core.
     products: the precision of the layers' products, where it is another than that of the weights. tp: the degree.
     sequence_parallel: `on` or `off` where it is not left to the framework. tensor_overlap: whether products run
     beside the collectives of tensor parallelism.
@@ -38,6 +40,7 @@ class Setting(Value, frozen=True, kw_only=True):
     framework: FrameworkName
     architecture: str
     recompute: RecomputeKind
+    modules: tuple[RecomputeModule, ...] = ()
     precision: Precision
     products: NarrowPrecision | None = None
     sequence_parallel: SequenceParallel = ""
@@ -80,7 +83,7 @@ def is_torchtitan(framework: FrameworkName) -> bool:
 def framework_of(run: Run, device: str, choices: Choices) -> FrameworkName:
     """The framework by the start of its name, Megatron-LM's generation by the device that it ran on, and whether
     torchtitan compiled by what the run says of it. One that the table does not have is taken as Megatron-LM. Its
-    older generation knew no ranks that share out experts or sequences.
+    older generation knew no ranks that share out experts or sequences, and no modules that run again by name.
     """
     known = (name for start, name in _WORDS if run.framework.lower().startswith(start))
     found = next(known, None)
@@ -92,7 +95,7 @@ def framework_of(run: Run, device: str, choices: Choices) -> FrameworkName:
             raise NotExpressed(f"a framework whose name is nearly {like[0]}", f"framework is {run.framework}")
     elif found != "megatron":
         return found
-    shared = (run.ep or 1) > 1 or (run.cp or 1) > 1
+    shared = (run.ep or 1) > 1 or (run.cp or 1) > 1 or bool(recomputation_of(run.recompute)[1])
     later = says(run.framework, OVERLAPPED_REDUCTION) is not None or shared  # 2023 and later
     if found and later:
         return "megatron"
@@ -100,6 +103,16 @@ def framework_of(run: Run, device: str, choices: Choices) -> FrameworkName:
     field = "framework" if found is None else "generation of Megatron-LM"
     taken = cast(FrameworkName, choices.take(field, usual, (other,)))
     return "other" if found is None and taken == BEFORE_FUSED else taken
+
+
+def recomputation_of(text: str) -> tuple[str, tuple[str, ...]]:
+    """The kind that a run says, and the modules that run again behind its `=` (`selective=moe_act+mla_up_proj`).
+
+    Attention's core alone is what `selective` means by itself.
+    """
+    kind, _, named = (text.lower().split() or [""])[0].partition("=")
+    modules = tuple(dict.fromkeys(filter(None, named.split("+"))))
+    return kind, () if modules == ("core_attn",) else modules
 
 
 SPLITS_SEQUENCES = "sequence parallel"
@@ -153,6 +166,7 @@ def profiler_of(setting: Setting) -> str:
     again = setting.recompute == "selective" and setting.framework in ("megatron-v2", "megatron-deepspeed")
     said = [f"max_tensor_parallel={setting.tp}"]
     said += ["attention=selective"] if again else []
+    said += [f"recompute_modules={'+'.join(setting.modules)}"] if setting.modules else []
     said += [f"products={setting.products}"] if setting.products else []
     said += [f"sequence_parallel={setting.sequence_parallel}"] if setting.sequence_parallel else []
     said += ["tensor_overlap=on"] if setting.tensor_overlap else []
@@ -229,10 +243,10 @@ def model_options(setting: Setting) -> dict[str, Any]:
 def workload_fields(setting: Setting) -> dict[str, Any]:
     """Fields of the workload that follow from the framework and from recomputation.
 
-    Selective recomputation is a pin in torchtitan, elsewhere the profiler's (`profiler_of`).
+    Selective recomputation is a pin in torchtitan and of modules, elsewhere the profiler's (`profiler_of`).
     """
     known = setting.framework if setting.framework != "other" else BEFORE_FUSED
-    own = is_torchtitan(setting.framework)
+    own = is_torchtitan(setting.framework) or setting.modules
     return {
         "recompute": setting.recompute if own or setting.recompute == "full" else "none",
         "optimizer": "adam",

@@ -34,7 +34,8 @@ class Run(Value, frozen=True, kw_only=True):
     gbs: samples of the mini-batch, of all replicas.
     partition: layers of each stage in the order of execution, such as 5-6-6-5.
     schedule: such as 1f1b, interleaved-1f1b, zb-1p; what follows the first word is not read.
-    recompute: none, selective or full; `+ sequence parallel` or `+ no sequence parallel` may follow.
+    recompute: none, selective or full. Modules that run again may follow selective, in Megatron-LM's words
+    (`selective=moe_act+mla_up_proj`); `+ sequence parallel` or `+ no sequence parallel` may follow all of it.
     precision: fp16, bf16, fp32, or a narrower one; `+compile` and `+asyncTP` or `+no asyncTP` may follow.
     framework: its name first, such as Megatron-LM; `distributed optimizer` and `overlapped reduction` (of
     gradients, beside the backward) may follow, either with `no` before it, and `FSDP`; `=N` behind what is shared

@@ -1,6 +1,6 @@
 """Whether a log is of the run that a plan describes: all that both say, side by side."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from msgspec import UNSET
 
@@ -12,6 +12,7 @@ from pipebench.bench.accuracy.framework import (
     framework_of,
     is_torchtitan,
     megatron_vocabulary,
+    recomputation_of,
     says,
     sharding_of,
     sharding_ranks_of,
@@ -116,7 +117,8 @@ def _setting(run: Run, made: Arrangement) -> Iterator[Compared]:
         groups = sharding_ranks_of(run.framework, made.data_parallel, made.context_ranks, made.expert_ranks)
     except NotExpressed as error:
         raise PipebenchError(f"{run.source}: {error.reason}, which no plan has") from None
-    again = run.recompute.split(" ")[0]
+    again, modules = recomputation_of(run.recompute)
+    again = _named(again, modules)
     yield "recomputation", again or None, _recomputations(made, again, is_torchtitan(framework))
     yield "precision of products", precision_of(run) or None, {_products(problem)}
     told = len(choices.made) == assumed and made.data_parallel > 1
@@ -136,7 +138,12 @@ def _recomputations(made: Arrangement, said: str, torchtitan: bool) -> set[Said]
         return {"stage" if largest > 1 else "full"}
     if made.recompute == "none" and said == "selective" and not torchtitan:
         return {"selective"}
-    return {made.recompute}
+    return {_named(made.recompute, made.modules)}
+
+
+def _named(kind: str, modules: Collection[str]) -> str:
+    """With the modules that run again, in one order."""
+    return f"{kind} ({', '.join(sorted(modules))})" if modules else kind
 
 
 def _products(problem: Problem) -> str:

@@ -9,6 +9,7 @@ started again prints its dump again: what follows each dump is a part of the log
 import re
 import statistics
 from collections.abc import Iterator, Sequence
+from typing import get_args
 
 from msgspec.structs import replace
 
@@ -18,6 +19,7 @@ from pipebench.bench.calibration.megatron_iterations import ELAPSED, has_iterati
 from pipebench.defaults import INTERLEAVED, ONE_F_ONE_B
 from pipebench.documents.printable import one_line
 from pipebench.domain.errors import PipebenchError
+from pipebench.domain.framework import RecomputeModule
 from pipebench.domain.limits import MOST_COUNT, MOST_LAYERS, MOST_LETTERS
 from pipebench.formats.frameworks.megatron import check_layout, parse_layout
 
@@ -41,6 +43,8 @@ _OTHER_MODELS = {
     "hybrid_override_pattern": "hybrid-layers",
 }
 """Arguments that make a model neither a GPT nor a Llama, and what it then is."""
+_DENSE: tuple[RecomputeModule, ...] = ("core_attn", "mlp")
+"""Modules that the layers of a GPT or a Llama have; others are named in vain."""
 _OLDER_RECOMPUTE = {
     "activations_checkpoint": "activations_checkpoint_method",
     "checkpoint": "checkpoint_activations",
@@ -215,9 +219,11 @@ def _recompute(arguments: "_Arguments", layers: int) -> str:
         kind = _full_recompute(arguments, layers, prefix)
     parts = re.findall(r"\w+", arguments.text("recompute_modules", "core_attn"))
     if kind == "selective" and parts not in (["core_attn"], ["None"]):
-        raise arguments.unpriced(
-            "recompute_modules", "more runs again than the core of attention, which is not priced"
-        )
+        strange = [name for name in parts if name not in get_args(RecomputeModule)]
+        if strange:
+            raise arguments.unpriced("recompute_modules", f"{strange[0]} runs again, which is not priced")
+        parts = [name for name in parts if name in _DENSE]
+        kind = f"selective={'+'.join(parts)}" if parts else "none"
     split = SPLITS_SEQUENCES if arguments.flag("sequence_parallel") else f"no {SPLITS_SEQUENCES}"
     return f"{kind} + {split}"
 

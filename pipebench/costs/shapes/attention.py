@@ -47,6 +47,11 @@ class Latent:
         """
         return (self.query_rank or hidden) + self.key_rank + self.rotated
 
+    @property
+    def up_products(self) -> tuple[str, ...]:
+        """Names of the products whose results are queries, keys and values."""
+        return "query_up" if self.query_rank else "query", "key_up"
+
     def products(self, tokens: float, hidden: int, heads: int, head: int) -> tuple[Product, ...]:
         """Those before attention. head: width of a query and of a key, the rotated features among them."""
         queries = [Product("query", tokens, hidden, heads * head)]

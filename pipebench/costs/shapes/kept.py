@@ -1,8 +1,11 @@
 """What a layer of a language model keeps for its backward."""
 
+from collections.abc import Collection
+
+from pipebench.costs.shapes.modules import repeats
 from pipebench.costs.shapes.products import SPLIT_BY_INPUT
 from pipebench.costs.shapes.transformer import MASK_BYTES, STATISTIC_BYTES, WIDE_BYTES, LayerShape
-from pipebench.domain.framework import Elementwise
+from pipebench.domain.framework import Elementwise, RecomputeModule
 
 
 def saved_bytes(
@@ -17,6 +20,7 @@ def saved_bytes(
     elementwise: Elementwise = "fused",
     repeats_keys: bool = False,
     dispatches: bool = False,
+    again: Collection[RecomputeModule] = (),
 ) -> float:
     """What the forward keeps on one of `ways` devices for one sample.
 
@@ -40,45 +44,71 @@ def saved_bytes(
     are kept, and queries, keys and values as attention reads them: none is made again. An expert that all
     tokens pass keeps its input and both sides of its activation; one that is scaled its result. A further
     layer keeps both sides of the norms before its first product, and its result.
+    again: modules that run again. What one makes is not kept, unless what is kept reads it; what it reads is. So
+    `moe` and `shared_experts` keep their input as it came. `core_attn` is `scores`.
     """
+    again = repeats(layer, again)
+    moe = "moe" in again
     repeated = repeats_keys and layer.latent is None
-    states = layer.queries + layer.context + (2 * layer.queries if repeated else layer.keys + layer.values)
+    states = layer.queries + (2 * layer.queries if repeated else layer.keys + layer.values)
+    states = layer.context + (0 if "mla_up_proj" in again else states)
     normed = layer.queries + layer.keys if layer.head_norm else 0
     latent = layer.latent.ranks if layer.latent else 0
     eager = elementwise == "eager"
-    inner = (2 * layer.branches if eager else layer.branches + 1) * (layer.active * layer.ffn + layer.shared_ffn)
-    routed = (layer.active - 1) * layer.hidden if layer.experts > 1 else 0
+    # Of the activation both sides are kept: what it reads (`wide`), and what the last product reads.
+    wide = 0 if moe or "mlp" in again else layer.active * layer.ffn
+    narrow = 0 if "moe_act" in again else wide
+    shared = 0 if moe or "shared_experts" in again else layer.shared_ffn
+    inner = layer.branches * (wide + shared) + (layer.branches * (wide + shared) if eager else narrow + shared)
+    reads = layer.reads - ((moe or "mlp" in again) and layer.reads == layer.parts)
+    reads -= "layernorm" in again and layer.latent is not None
+    routed = (layer.active - 1) * layer.hidden if layer.experts > 1 and not moe else 0
     masks = layer.parts * MASK_BYTES * layer.hidden if layer.dropout else 0
     less = 0 if narrow_bytes is None else element_bytes - narrow_bytes
-    around: float = element_bytes * (layer.streams * layer.hidden + routed) + masks
-    around -= less * (layer.reads * layer.hidden + routed + latent)
-    around += element_bytes * (layer.hidden if dispatches else 0) + element_bytes * 2 * latent
-    around += _shared_bytes(layer, element_bytes, narrow_bytes, dispatches=dispatches)
+    around: float = element_bytes * ((layer.streams - layer.reads + reads) * layer.hidden + routed) + masks
+    around -= less * (reads * layer.hidden + routed)
+    if layer.latent and "mla_up_proj" in again:
+        around += element_bytes * (latent + layer.latent.rotated)
+    else:
+        around += (2 * element_bytes - less) * latent
+    if (dispatches or moe) and "layernorm" not in again:
+        around += element_bytes * layer.hidden
+    around += 0 if moe else _shared_bytes(layer, element_bytes, narrow_bytes, again, dispatches=dispatches)
     around += WIDE_BYTES * (layer.norm_count * layer.hidden + latent) if eager and layer.rms else 0
     around += (5 * element_bytes - 2 * less) * layer.hidden if layer.further else 0
     softmax = (element_bytes + (element_bytes + MASK_BYTES if layer.dropout else 0)) * layer.whole_sequence
     inside: float = element_bytes * (states + normed + inner)
     inside += layer.heads * (softmax if scores else STATISTIC_BYTES)
     inside += WIDE_BYTES * normed if eager and layer.rms else 0
-    inside -= less * (layer.active * layer.ffn + layer.shared_ffn) - (narrow_bytes or 0) * layer.context
+    inside -= less * (narrow + shared) - (narrow_bytes or 0) * layer.context
     if layer.mamba:
         inside += element_bytes * layer.mamba.kept + STATISTIC_BYTES * layer.mamba.groups
         inside -= less * layer.mamba.inner
     if sequence_split:
-        whole = layer.reads * (element_bytes - less) * layer.hidden if keeps_gathered else 0
+        whole = reads * (element_bytes - less) * layer.hidden if keeps_gathered else 0
         return layer.sequence * (whole + (around - whole + inside) / ways)
     # The inputs of the first products are whole on each device, as the norms' are.
     return layer.sequence * (around + inside / ways)
 
 
-def _shared_bytes(layer: LayerShape, element_bytes: int, narrow_bytes: float | None, *, dispatches: bool) -> float:
+def _shared_bytes(
+    layer: LayerShape,
+    element_bytes: int,
+    narrow_bytes: float | None,
+    again: Collection[RecomputeModule],
+    *,
+    dispatches: bool,
+) -> float:
     """Of a token: what an expert that all tokens pass reads, where the router does not keep it, and its result
     where that is scaled.
     """
     if not layer.shared_ffn:
         return 0
-    kept = narrow_bytes or (0 if dispatches else element_bytes)
-    return (kept + (element_bytes if layer.shared_gate else 0)) * layer.hidden
+    repeated = "shared_experts" in again
+    of_router = 0 if dispatches else element_bytes
+    kept = of_router if repeated or narrow_bytes is None else narrow_bytes
+    kept = 0 if "layernorm" in again else kept
+    return (kept + (element_bytes if layer.shared_gate and not repeated else 0)) * layer.hidden
 
 
 def checkpoint_bytes(

@@ -4,8 +4,11 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 
+from msgspec import UNSET
+
 from pipebench.costs.placement import lanes_of
 from pipebench.costs.shapes.transformer import EMBEDDING, HEAD, OVERLAPPED, SEQUENCE_SPLIT
+from pipebench.domain.framework import RecomputeModule
 from pipebench.domain.graph import Operator, OperatorGraph
 from pipebench.domain.placement import PlacementKind, stands_as
 from pipebench.domain.plan import Plan, Stage
@@ -100,6 +103,12 @@ class Arrangement:
     def unfused(self) -> bool:
         """Whether attention was priced as kernels of its own, with the scores in memory."""
         return self.problem.profile.provenance.attention in ("unfused", "selective")
+
+    @property
+    def modules(self) -> tuple[RecomputeModule, ...]:
+        """What runs again in each layer, where that is neither all of it nor attention's core alone."""
+        told = self.problem.profile.provenance.modules
+        return () if self.recompute != "selective" or told is UNSET else told
 
     def require_plain_products(self) -> None:
         """Raises CannotExpress where products run beside the collectives that they wait for, or in fewer bits."""

@@ -363,11 +363,22 @@ def _overlap(made: Arrangement) -> list[str]:
     return ["--overlap-grad-reduce", *(["--overlap-param-gather"] if regime.shards_optimizer else [])]
 
 
+def _demanded(made: Arrangement) -> list[str]:
+    """What `TransformerConfig` asks for where these modules run again: experts' products in one, and in 8 bits
+    scales that are not those of earlier steps.
+    """
+    if not {"moe_act", "layernorm"} & set(made.modules):
+        return []
+    scales = ["--fp8-recipe tensorwise"] if made.products == "fp8" else []
+    return [*(["--moe-grouped-gemm"] if "moe_act" in made.modules and made.expert_ranks == 1 else []), *scales]
+
+
 def _recompute(made: Arrangement, layers: Sequence[int]) -> list[str]:
     """layers: of each stage."""
     if made.recompute == "none":
         return []
     if made.recompute == "selective":
-        return ["--recompute-granularity selective"]
+        named = f" --recompute-modules {' '.join(made.modules)}" if made.modules else ""
+        return [f"--recompute-granularity selective{named}", *_demanded(made)]
     size = 1 if made.recompute == "full" else max(layers)
     return [f"--recompute-granularity full --recompute-method uniform --recompute-num-layers {size}"]

@@ -85,6 +85,8 @@ def _recomputation(made: Arrangement) -> list[str]:
     step = made.problem.regime.step
     if made.recompute == "selective" and step is not None and framework_family(step.framework) == TORCHTITAN:
         what = "each layer, with torchtitan's policy of what is kept"
+    if made.modules:
+        what = f"{', '.join(made.modules)} of each layer (by Megatron-LM's names)"
     where = " (checkpoint_wrapper on modules of pipe.get_stage_module(k), after pipeline())"
     return [
         f"yours to add, without it everything is kept: torch.utils.checkpoint around {what}"

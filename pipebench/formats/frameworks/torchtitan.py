@@ -313,8 +313,8 @@ def _refuse(made: Arrangement) -> None:
         )
     if made.recompute == "selective" and framework is None:
         raise CannotExpress(
-            "the core of attention alone recomputes; torchtitan's selective checkpointing keeps other operators: "
-            "it is priced with --framework torchtitan"
+            f"{', '.join(made.modules) or 'the core of attention alone'} recomputes; torchtitan's selective "
+            "checkpointing keeps other operators: it is priced with --framework torchtitan"
         )
     if not (made.stands("in-turn") or made.stands("v")):
         raise CannotExpress("stages are placed neither in turn (k % pp) nor in a V, all that torchtitan knows")

@@ -321,6 +321,13 @@ def test_a_partition_is_taken_as_it_is() -> None:
         ({"layers": "2001"}, "more than 2000 layers"),
         ({"gbs": "819200", "mbs": "1"}, "more than 100000 passes of micro-batches"),
         ({"recompute": "some"}, "a kind of recomputation that the suite does not know"),
+        ({"recompute": "selective=mlps"}, "a module that runs again and that the suite does not know"),
+        ({"recompute": "selective=moe+moe_act"}, "a module that runs again by itself and with all of the experts"),
+        ({"recompute": "full=mlp"}, "modules that run again by name, which Megatron-LM alone knows"),
+        (
+            {"recompute": "selective=mlp", "framework": "torchtitan"},
+            "modules that run again by name, which Megatron-LM alone knows",
+        ),
         ({"partition": "5-5"}, "the partition does not go with layers and stages"),
         ({"partition": "8-0"}, "the partition does not go with layers and stages"),
     ],
@@ -490,6 +497,16 @@ def test_selective_checkpoints_are_those_of_the_framework() -> None:
     assert (titan.recompute, megatron.recompute) == ("selective", "none")
     assert "attention=selective" in (megatron.profiler or "")
     assert "attention" not in (titan.profiler or "")
+
+
+def test_modules_run_again_by_name_in_the_later_megatron() -> None:
+    """Megatron-LM of 2021 and 2022, which an A100 means, knew none."""
+    made = express(run(framework="Megatron-LM", recompute="selective=mlp+core_attn + no sequence parallel"))
+    assert (made.spec.framework, made.spec.recompute) == ("megatron", "selective")
+    assert "recompute_modules=mlp+core_attn" in (made.spec.profiler or "")
+    assert "sequence_parallel=off" in (made.spec.profiler or "")
+    alone = express(run(framework="Megatron-LM", recompute="selective=core_attn"))
+    assert alone.spec == express(run(framework="Megatron-LM", recompute="selective")).spec
 
 
 def test_a_row_is_read_alike_under_any_id() -> None:

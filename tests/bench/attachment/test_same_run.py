@@ -53,6 +53,17 @@ def test_selective_recomputation_of_megatron_is_in_the_profile() -> None:
         require_same(logged_run(**FULL), recompute_granularity="selective")
 
 
+def test_modules_that_run_again_are_as_the_profile_says() -> None:
+    made = logged_run(recompute_granularity="selective", recompute_modules=("mlp", "core_attn"))
+    assert made.problem.pins.recompute == "selective"
+    assert made.problem.profile.provenance.modules == ("core_attn", "mlp")
+    require_same(made, recompute_granularity="selective", recompute_modules=["core_attn", "mlp"])
+    with pytest.raises(
+        PipebenchError, match=r"recomputation selective \(mlp\), the plan has selective \(core_attn"
+    ):
+        require_same(made, recompute_granularity="selective", recompute_modules=["mlp"])
+
+
 def test_a_plan_that_no_framework_runs_has_no_log() -> None:
     with pytest.raises(PipebenchError, match="no framework runs this plan: some stages or layers recompute and"):
         require_same(again_by_stage(logged_run(), 1))

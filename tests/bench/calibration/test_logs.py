@@ -175,6 +175,13 @@ def test_what_a_megatron_log_says_is_not_assumed(read) -> None:  # type: ignore[
         ({"recompute_method": "uniform", "recompute_num_layers": 2}, "stage"),
         ({"recompute_granularity": "selective", "recompute_modules": ["core_attn"]}, "selective"),
         ({"recompute_granularity": "selective", "recompute_modules": None}, "selective"),
+        (
+            {"recompute_granularity": "selective", "recompute_modules": ["core_attn", "mlp"]},
+            "selective=core_attn+mlp",
+        ),
+        ({"recompute_granularity": "selective", "recompute_modules": ["mlp", "layernorm"]}, "selective=mlp"),
+        ({"recompute_granularity": "selective", "recompute_modules": ["layernorm", "moe_act"]}, "none"),
+        ({"recompute_granularity": "selective", "recompute_modules": []}, "none"),
     ],
 )
 def test_all_of_a_stage_or_each_layer_runs_again(read, said: dict[str, object], recompute: str) -> None:  # type: ignore[no-untyped-def]
@@ -194,8 +201,8 @@ def test_all_of_a_stage_or_each_layer_runs_again(read, said: dict[str, object], 
             r"line 14: recompute_num_layers: groups of 2 layers run again together",
         ),
         (
-            {"recompute_granularity": "selective", "recompute_modules": ["core_attn", "mlp"]},
-            "line 14: recompute_modules: more runs again than the core of attention",
+            {"recompute_granularity": "selective", "recompute_modules": ["core_attn", "mhc"]},
+            "line 14: recompute_modules: mhc runs again, which is not priced",
         ),
         (
             {"use_custom_fsdp": True, "data_parallel_sharding_strategy": "optim"},

@@ -6,9 +6,10 @@ import json
 from typing import Any
 
 import pytest
+from msgspec import UNSET
 from msgspec.structs import replace
 
-from pipebench.domain.framework import StepCosts
+from pipebench.domain.framework import RecomputeModule, StepCosts
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import OptimizerSharding, Pins, Problem
 from pipebench.domain.recomputation import RecomputePin
@@ -51,6 +52,43 @@ def test_layers_that_recompute_have_flags(pin: RecomputePin, flags: str, torchti
         ) == (pin == "full")
     added = "yours to add, without it everything is kept" in TARGETS["pipelining"].write(arrange(made, plan), "")
     assert added == (pin != "none")
+
+
+@pytest.mark.parametrize(
+    ("modules", "products", "flags"),
+    [
+        (("core_attn", "mlp"), UNSET, ["--recompute-granularity selective --recompute-modules core_attn mlp"]),
+        (
+            ("moe_act", "layernorm"),
+            "fp8",
+            [
+                "--moe-grouped-gemm",
+                "--recompute-granularity selective --recompute-modules moe_act layernorm",
+                "--fp8-recipe tensorwise",
+            ],
+        ),
+        (("layernorm",), "fp4", ["--recompute-granularity selective --recompute-modules layernorm"]),
+        (("mlp",), "fp8", ["--recompute-granularity selective --recompute-modules mlp"]),
+    ],
+)
+@pytest.mark.parametrize("pin", ["selective", "none"])
+def test_modules_that_run_again_have_names(
+    pin: RecomputePin, modules: tuple[RecomputeModule, ...], products: Any, flags: list[str]
+) -> None:
+    """And what Megatron-LM's validation asks for beside them."""
+    pins = Pins(tensor_parallel=2, pipeline=2, data_parallel=1, virtual_stages=1, micro_batch=1, recompute=pin)
+    made = problem(devices=4, mini_batch=16, pins=pins, **TINY)
+    told = replace(made.profile.provenance, modules=modules, products=products)
+    made = replace(made, profile=replace(made.profile, provenance=told))
+    arranged = arrange(made, planned(made))
+    lines = TARGETS["megatron"].write(arranged, "").splitlines()
+    said = [line for line in lines if line.startswith(("--recompute", "--moe", "--fp8-recipe"))]
+    assert sorted(said) == (sorted(flags) if pin == "selective" else [])
+    if pin == "selective":
+        assert f"{', '.join(modules)} recomputes" in TARGETS["torchtitan"].refusal(made, planned(made))
+        if products is UNSET:
+            added = f"around {', '.join(modules)} of each layer (by Megatron-LM's names)"
+            assert added in TARGETS["pipelining"].write(arranged, "")
 
 
 def priced_by(made: Problem, framework: str) -> Problem:
