@@ -1,5 +1,6 @@
 """Modules of a layer that run again by themselves, by hand: their kernels, and what is not kept."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -28,6 +29,14 @@ LLAMA: dict[str, Any] = {"layers": 2, "hidden": 1024, "heads": 16, "ffn": 3072, 
 
 def shape_of(layer: int) -> LayerShape:
     return layer_shape(model("llm", **DEEPSEEK).operators[layer])
+
+
+def other(layer: int = ROUTED, **changes: Any) -> LayerShape:
+    """DEEPSEEK's with other options."""
+    return layer_shape(model("llm", **DEEPSEEK | changes).operators[layer])
+
+
+FULL_RANK: dict[str, Any] = {"query_rank": 0, "key_rank": 0, "rotated": 0, "value_head": 0, "head": 64}
 
 
 def again(*modules: RecomputeModule, layer: int = ROUTED, ways: int = 1, ranks: int = 1) -> Pass:
@@ -127,6 +136,43 @@ def test_the_expert_of_all_tokens() -> None:
     assert dropped("shared_experts", narrow_bytes=1) == H - 2 * H + 2 * 2 * 512 + 512
 
 
+def test_a_norm_before_a_product_of_full_rank_is_a_part_of_it() -> None:
+    shape = other(**FULL_RANK)
+    assert modules_of(shape) == ("core_attn", "moe_act", "layernorm", "moe", "shared_experts")
+    kept = saved_bytes(shape, 2, dispatches=True)
+    assert (kept - saved_bytes(shape, 2, again=["layernorm"], dispatches=True)) / S == 2 * H
+
+
+def test_an_expert_of_all_tokens_that_is_scaled_keeps_its_result_unless_it_runs_again() -> None:
+    shape = other(shared_gate=True)
+    kept = saved_bytes(shape, 2)
+    assert (kept - saved_bytes(shape, 2, again=["shared_experts"])) / S == 2 * (3 * 512 + H)
+    whole = 4 * H + 3 * 4 * 384 + 2 * H + 3 * 512
+    assert (kept - saved_bytes(shape, 2, again=["moe"])) / S == 2 * (whole - H)
+
+
+def test_parts_that_read_one_input_keep_it() -> None:
+    """It is attention's as well: GPT-NeoX with one norm for both parts."""
+    shape = layer_shape(model("llm", **LLAMA).operators[1])
+    alone, joined = (
+        (saved_bytes(each, 2) - saved_bytes(each, 2, again=["mlp"])) / S
+        for each in (shape, replace(shape, parallel=True, norms=1))
+    )
+    assert alone - joined == 2 * H
+
+
+@pytest.mark.parametrize("ways", [1, 4])
+def test_what_runs_again_is_reduced_again(ways: int) -> None:
+    """The expert of all tokens is split as a dense part; without one, experts that no ranks share out are."""
+    crossing = [2.0 * ROWS * H] * (ways > 1)
+    assert again("shared_experts", ways=ways).reduces == crossing
+    assert again("moe", ways=ways).reduces == crossing
+    facts, alone = load_framework("megatron"), other(shared_ffn=0)
+    for ranks, reduces in ((1, crossing), (4, [])):
+        made = LayerKernels(alone, 2, ways, speeds(), facts, "flash", 2, ranks, ("moe",))
+        assert made.passes().selective.reduces == reduces
+
+
 @pytest.mark.parametrize("ranks", [1, 4])
 @pytest.mark.parametrize("layer", [DENSE, ROUTED])
 def test_all_modules_are_less_than_the_layer(layer: int, ranks: int) -> None:
@@ -197,6 +243,14 @@ def test_scores_are_kept_unless_the_core_runs_again() -> None:
         for each in ("moe_act", "moe_act+core_attn")
     }
     assert kept["moe_act"] - kept["moe_act+core_attn"] == pytest.approx(scores - 4 * 16 * S, rel=1e-6)
+
+
+def test_modules_run_again_beside_a_core_that_always_does() -> None:
+    """Unfused attention that runs its core again has that in the plain backward. The host decides here."""
+    layer = made("moe_act", attention="selective").costs[0].operators[ROUTED]
+    more = ways(layer)["selective"].backward_s[1] - layer.backward_s[1]
+    facts = load_framework("megatron")
+    assert more == pytest.approx(facts.rerun_s + facts.launch_s, rel=1e-6)
 
 
 @pytest.mark.parametrize(
