@@ -100,14 +100,13 @@ def possible(row: Row, time_ns: int) -> bool:
         reached = np.flatnonzero(known)
         if not len(reached):
             continue
-        part = rows.chosen(slice(int(starts[reached[0]]), int(starts[reached[-1] + 1])))
-        left = size - used - part.devices
-        possibly = known[part.end] & (left >= fewest[part.first])
-        part, left = part.chosen(possibly), left[possibly]
+        span = slice(int(starts[reached[0]]), int(starts[reached[-1] + 1]))
+        left = size - used - rows.devices[span]
+        possibly = np.flatnonzero(known[rows.end[span]] & (left >= fewest[rows.first[span]]))
+        part, left = rows.chosen(possibly + span.start), left[possibly]
         new, fits = _extended(row, part, left, used, later, carried, time_ns)
-        part, new = part.chosen(fits), new.where_true(fits)
         alone = (part.sharers == 1) & (part.turns == 1)
-        for which, least in ((alone, single), (~alone, other)):
+        for which, least in ((fits & alone, single), (fits & ~alone, other)):
             at = used + part.devices[which], part.first[which]
             for figure, found in zip(least, new.where_true(which), strict=True):
                 np.minimum.at(figure, at, found)

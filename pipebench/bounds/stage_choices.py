@@ -43,6 +43,9 @@ class Line:
         self.intervals = Intervals(graph, [[operator] for operator in self.order])
         self.formula = Formula(problem.regime, problem.mini_batch)
         self._model = CostModel(problem)
+        self._offered: dict[tuple[int, bool], list[list[Alternative | None]]] = {}
+        self._held: dict[tuple[int, bool], tuple[IntArray, IntArray]] = {}
+        self._least: dict[tuple[int, int, bool], Figures] = {}
         self._sums: dict[tuple[int, int, bool], Figures] = {}
         self._most_live: dict[tuple[int, int, int, Recompute, bool], IntArray] = {}
         self._updates: dict[tuple[int, int, bool], IntArray] = {}
@@ -99,6 +102,12 @@ class Line:
 
     def _ways(self, degree: int, as_layers: bool) -> list[list[Alternative | None]]:
         """For each operator the ways to run it in a stage whose replicas have `degree` devices; None: plainly."""
+        key = degree, as_layers
+        if key not in self._offered:
+            self._offered[key] = self._ways_of(degree, as_layers)
+        return self._offered[key]
+
+    def _ways_of(self, degree: int, as_layers: bool) -> list[list[Alternative | None]]:
         operators = self.problem.profile.graph.operators
         pin = self.problem.pins.recompute if as_layers else None
         return [
@@ -112,6 +121,12 @@ class Line:
 
     def least(self, samples: int, degree: int, as_layers: bool) -> Figures:
         """The least figures of each operator."""
+        key = samples, degree, as_layers
+        if key not in self._least:
+            self._least[key] = self._least_of(samples, degree, as_layers)
+        return self._least[key]
+
+    def _least_of(self, samples: int, degree: int, as_layers: bool) -> Figures:
         ways = self._ways(degree, as_layers)
         if all(way is None for each in ways for way in each):
             terms = self._model.terms(samples)
@@ -149,7 +164,12 @@ class Line:
         """The least weights of each run on a device: those that replicas hold alike, and experts that ranks share
         out.
         """
-        ways = self._ways(degree, as_layers)
+        key = degree, as_layers
+        if key not in self._held:
+            self._held[key] = self._weights_of(self._ways(degree, as_layers))
+        return self._held[key]
+
+    def _weights_of(self, ways: Sequence[Sequence[Alternative | None]]) -> tuple[IntArray, IntArray]:
         if all(way is None for each in ways for way in each):
             experts = self.intervals.expert_bytes
             return self.intervals.parameter_bytes - experts, experts

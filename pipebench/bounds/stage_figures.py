@@ -1,6 +1,6 @@
 """The figures of stages in the class bound: how a stage runs, what that costs, and tables of stages."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -93,9 +93,10 @@ class StageRows:
     update: IntArray
     live: IntArray
 
-    def chosen(self, which: "np.ndarray[tuple[int], np.dtype[np.bool_]] | slice") -> "StageRows":
-        """The rows that a mask or a slice names."""
-        return StageRows(*(getattr(self, each.name)[which] for each in fields(self)))
+    def chosen(self, which: "np.ndarray[tuple[int], np.dtype[np.bool_]] | IntArray") -> "StageRows":
+        """The rows that a mask or their numbers name."""
+        numbers = np.flatnonzero(which) if which.dtype == np.bool_ else which
+        return StageRows(*(getattr(self, name)[numbers] for name in StageRows.__slots__))
 
 
 @dataclass(frozen=True, slots=True)
