@@ -153,16 +153,21 @@ class LayerKernels:
     def _modules_again(self) -> Pass:
         """The forward of the modules that run again. `moe` has the shared expert in it."""
         between, layer, again = self._between, self._activations, repeats(self.shape, self.modules)
-        crossing = [float(self.element_bytes * self._tokens * self.shape.hidden)] if self.ways > 1 else []
+        tokens = float(self.element_bytes * self._tokens)
+        crossing = [tokens * self.shape.hidden] if self.ways > 1 else []
         whole = "moe" in again
         shared = whole or "shared_experts" in again
         activation = between.activation(layer)
         norms = norms_apart(self.shape) if "layernorm" in again else 0
         made = Pass(between.norm(layer.hidden, layer.rms) * norms)
         if "mla_up_proj" in again:
-            assert self.shape.latent is not None
-            up = [*self._named_products(self.shape.latent.up_products), *self._latent.forward()]
-            made += Pass(up + ([] if "core_attn" in again else between.rotations(layer)))
+            latent = self.shape.latent
+            assert latent is not None
+            up = [*self._named_products(latent.up_products), *self._latent.forward()]
+            up += [] if "core_attn" in again else between.rotations(layer)
+            # The products up gather what they read; what is rotated was gathered before.
+            read = latent.gathered(self.shape.hidden) - latent.rotated
+            made += Pass(up, [tokens * read / 2] if self.ways > 1 else [])
         if "core_attn" in again:
             made += Pass(self._core_forward(), exchanges=self._waits(forward=True))
         if "mlp" in again:

@@ -165,6 +165,8 @@ def test_parts_that_read_one_input_keep_it() -> None:
 def test_what_runs_again_is_reduced_again(ways: int) -> None:
     """The expert of all tokens is split as a dense part; without one, experts that no ranks share out are."""
     crossing = [2.0 * ROWS * H] * (ways > 1)
+    # Half an all-reduce of both ranks: a gather.
+    assert again("mla_up_proj", ways=ways).reduces == [2.0 * ROWS * (512 + 256) / 2] * (ways > 1)
     assert again("shared_experts", ways=ways).reduces == crossing
     assert again("moe", ways=ways).reduces == crossing
     facts, alone = load_framework("megatron"), other(shared_ffn=0)
