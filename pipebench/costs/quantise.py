@@ -5,6 +5,7 @@ Each operator is rounded at its micro-batch, half to even; bytes are rounded up.
 never come out two ways.
 """
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any, overload
 
@@ -16,20 +17,26 @@ FloatArray = NDArray[np.float64]
 NS_PER_S = 1_000_000_000
 
 
-def seconds_at(sizes: Sequence[int], times_s: FloatArray, samples: int) -> FloatArray:
-    """Seconds at a micro-batch of `samples`, shape (operators,), from times_s of shape (operators, sizes).
+@overload
+def seconds_at(sizes: Sequence[int], times_s: tuple[float, ...], samples: int) -> float: ...
+@overload
+def seconds_at(sizes: Sequence[int], times_s: FloatArray, samples: int) -> FloatArray: ...
+def seconds_at(sizes: Sequence[int], times_s: Any, samples: int) -> Any:
+    """Seconds at a micro-batch of `samples`: of one operator, from a time for each size; or of shape (operators,),
+    from times_s of shape (operators, sizes).
 
     One profiled size: proportional. Several: piecewise linear, end segments extended, never below zero.
     """
+    times_s = times_s.T if isinstance(times_s, np.ndarray) else times_s
     if len(sizes) == 1:
-        return times_s[:, 0] * (samples / sizes[0])
-    right = int(np.clip(np.searchsorted(sizes, samples), 1, len(sizes) - 1))
+        return times_s[0] * (samples / sizes[0])
+    right = min(max(bisect_left(sizes, samples), 1), len(sizes) - 1)
     left = right - 1
     if samples == sizes[right]:
-        return times_s[:, right]
+        return times_s[right]
     share = (samples - sizes[left]) / (sizes[right] - sizes[left])
-    interpolated: FloatArray = np.maximum(times_s[:, left] + share * (times_s[:, right] - times_s[:, left]), 0.0)
-    return interpolated
+    interpolated = times_s[left] + share * (times_s[right] - times_s[left])
+    return np.maximum(interpolated, 0.0) if isinstance(interpolated, np.ndarray) else max(interpolated, 0.0)
 
 
 @overload

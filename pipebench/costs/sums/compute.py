@@ -49,11 +49,11 @@ class OperatorTimes:
         if identifier == "":
             return plain_forward, plain_backward, weight
         alternative = self.costs.operators[operator].alternative(identifier)
-        times = np.array([alternative.forward_s, alternative.backward_s], dtype=np.float64)
-        forward_ns, backward_ns = self._nanoseconds_at(times, samples)
-        backward = int(backward_ns)
+        forward, backward = (
+            self._one_time_ns(times_s, samples) for times_s in (alternative.forward_s, alternative.backward_s)
+        )
         share = round(Fraction(weight * backward, plain_backward)) if plain_backward else 0
-        return int(forward_ns), backward, min(share, backward)
+        return forward, backward, min(share, backward)
 
     def _collective_ns(self, operator: int, identifier: str, samples: int) -> tuple[int, int]:
         """The ns of an operator's forward and backward that its collectives add; 0 where they are not told apart.
@@ -71,4 +71,4 @@ class OperatorTimes:
         return forward, backward
 
     def _one_time_ns(self, times_s: tuple[float, ...], samples: int) -> int:
-        return int(self._nanoseconds_at(np.array([times_s], dtype=np.float64), samples)[0])
+        return nanoseconds(seconds_at(self.costs.micro_batches, times_s, samples))
