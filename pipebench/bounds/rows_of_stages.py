@@ -106,10 +106,12 @@ def possible(row: Row, time_ns: int) -> bool:
         part, left = rows.chosen(possibly + span.start), left[possibly]
         new, fits = _extended(row, part, left, used, later, carried, time_ns)
         alone = (part.sharers == 1) & (part.turns == 1)
-        for which, least in ((fits & alone, single), (fits & ~alone, other)):
-            at = used + part.devices[which], part.first[which]
-            for figure, found in zip(least, new.where_true(which), strict=True):
-                np.minimum.at(figure, at, found)
+        for flags, least in ((fits & alone, single), (fits & ~alone, other)):
+            which = np.flatnonzero(flags)
+            if len(which):
+                at = used + part.devices[which], part.first[which]
+                for figure, found in zip(least, new.at(which), strict=True):
+                    np.minimum.at(figure, at, found)
     met: Flags = np.minimum(single.pass_ns[:, 0], other.pass_ns[:, 0]) < FAR
     wanted = _devices(row.problem)
     return bool(met[wanted] if wanted else met.any())
@@ -144,10 +146,6 @@ class Tails(NamedTuple):
     def where(self, which: Flags) -> "Tails":
         """The figures where the flag is set, else `FAR`."""
         return Tails(*(np.where(which, each, FAR) for each in self))
-
-    def where_true(self, which: Flags) -> "Tails":
-        """Those whose flag is set."""
-        return Tails(*(each[which] for each in self))
 
 
 def _extended(
