@@ -316,12 +316,8 @@ def typed_pins(pins: Pins, *names: str) -> str:
 
 
 def too_few_devices(pins: Pins, size: int) -> str:
-    """That pinned degrees ask for more devices than there are; '' where they do not.
-
-    A stage's replicas stand on devices of their own, and so do the device sets of a pipeline. Both together need
-    not: several pipelines may share device sets.
-    """
-    if (pins.tensor_parallel or 1) * max(pins.data_parallel or 1, pins.pipeline or 1) <= size:
+    """That the degrees pinned for a stage ask for more devices than there are; '' where they do not."""
+    if (pins.tensor_parallel or 1) * (pins.data_parallel or 1) <= size:
         return ""
     degrees = {name: getattr(pins, name) for name in ("tensor_parallel", "data_parallel", "pipeline")}
     pinned = {pin_flag(name): degree for name, degree in degrees.items() if degree is not None}

@@ -5,6 +5,7 @@ from pipebench.bounds import memory_bound, time_bound
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
+from pipebench.domain.workload import typed_pins
 from pipebench.hooks.context import Context, DeadlineReached
 from pipebench_search.descent import LocalSearch
 from pipebench_search.every_draft import is_small
@@ -26,6 +27,7 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     kinds = sorted(set(problem.cluster.devices))
     if len(kinds) > 1 and not context.seeds:
         raise UnsupportedProblem(f"local-search plans for devices of one type, these are {', '.join(kinds)}")
+    _require_devices(problem)
     needs = memory_bound(problem).value
     if needs > max(kind.memory_bytes for kind in problem.cluster.types):
         raise InfeasibleProblem(f"every plan needs {needs} bytes on a device")
@@ -37,3 +39,12 @@ def plan(problem: Problem, context: Context) -> PlanResult:
             raise DeadlineReached("the time limit was reached")
         raise InfeasibleProblem("none of the plans that it starts from fits")
     return search.known.result()
+
+
+def _require_devices(problem: Problem) -> None:
+    """Raise InfeasibleProblem where the device sets of one pipeline alone are more than there are devices."""
+    pins, size = problem.pins, problem.cluster.size
+    needed = (pins.pipeline or 1) * (pins.tensor_parallel or 1)
+    if needed > size:
+        said = typed_pins(pins, "tensor_parallel", "pipeline")
+        raise InfeasibleProblem(f"{said} ask for {needed} devices, there are {size}", f"-n {needed}, or pin less")

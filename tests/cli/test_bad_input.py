@@ -68,8 +68,6 @@ SMALL = ["--profile", "resnet50", "--devices", "2", "--mini-batch", "8"]
             2,
             "--tp 3 x --dp 2 = 6 devices, there are 2",
         ),
-        (["plan", "local-search", *SMALL, "--pp", "9"], 2, "--pp 9 = 9 devices, there are 2"),
-        (["plan", "uniform", *SMALL, "--pp", "2", "--tp", "2"], 2, "--tp 2 x --pp 2 = 4 devices, there are 2"),
         (["compare", "--planners", "madpipe", "--profile", "mmt", "--micro-batch", "3"], 2, "does not divide"),
         (
             ["compare", "--planners", "uniform", "--profile", "resnet50", "--cluster", "dgx-a100"],

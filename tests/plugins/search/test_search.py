@@ -70,6 +70,19 @@ def test_no_plan_of_a_tiny_problem_is_faster(number: int, kind: Kind, mode: Regi
     assert any(f"search ended: {end}" in result.notices[0] for end in ends)
 
 
+@pytest.mark.parametrize(
+    ("pins", "said"),
+    [
+        (Pins(pipeline=3), "--pp 3 ask for 3 devices, there are 2"),
+        (Pins(pipeline=2, tensor_parallel=2), "--tp 2, --pp 2 ask for 4 devices, there are 2"),
+    ],
+)
+def test_more_stages_than_devices_are_not_searched_for(pins: Pins, said: str) -> None:
+    problem = replace(chain_problem([1, 1, 1], [1, 1, 1], cluster(2), mode="sync", mini_batch=2), pins=pins)
+    with pytest.raises(InfeasibleProblem, match=said):
+        plan(problem, context(steps=0))
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("kind", KINDS)
