@@ -18,6 +18,7 @@ from pipebench_analytic.passes import Pass
 from pipebench_analytic.plugin import AnalyticOptions
 from pipebench_analytic.profiler import profile
 from tests.analytic.test_unlike_layers import DEEPSEEK, NODES, speeds
+from tests.analytic.test_unlike_layers import made as profile_of
 from tests.models.zoo import model
 
 DENSE, ROUTED = 1, 2
@@ -194,15 +195,8 @@ def test_all_modules_are_less_than_the_layer(layer: int, ranks: int) -> None:
 def made(
     modules: str, framework: str | None = "megatron", options: dict[str, Any] = DEEPSEEK, **said: str
 ) -> Profile:
-    request = ProfileRequest(
-        devices=NODES.types,
-        micro_batches=(1, 2),
-        precision="bf16",
-        framework=None if framework is None else load_framework(framework),
-        links=NODES.levels,
-    )
     settings = AnalyticOptions(recompute_modules=modules, **said)  # type: ignore[arg-type]
-    return profile(model("llm", **options), Context(options=settings, request=request))
+    return profile_of(framework, settings=settings, **options)
 
 
 def ways(of: OperatorCosts) -> dict[str, Alternative]:

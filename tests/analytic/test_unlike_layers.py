@@ -58,7 +58,9 @@ DEEPSEEK: dict[str, Any] = {
 }
 
 
-def made(framework: str | None = "megatron", ranks: int = 1, **options: Any) -> Profile:
+def made(
+    framework: str | None = "megatron", ranks: int = 1, settings: AnalyticOptions | None = None, **options: Any
+) -> Profile:
     request = ProfileRequest(
         devices=NODES.types,
         micro_batches=(1, 2),
@@ -67,7 +69,7 @@ def made(framework: str | None = "megatron", ranks: int = 1, **options: Any) -> 
         links=NODES.levels,
         expert_parallel=ranks,
     )
-    return profile(model("llm", **options), Context(options=AnalyticOptions(), request=request))
+    return profile(model("llm", **options), Context(options=settings or AnalyticOptions(), request=request))
 
 
 def layers(of: Profile) -> tuple[OperatorCosts, OperatorCosts]:
