@@ -42,17 +42,38 @@ def _holders(graph: OperatorGraph, plan: Plan, positions: range) -> list[list[in
     return holders
 
 
-def messages(graph: OperatorGraph, plan: Plan) -> list[Message]:
+class _Latest:
+    """The messages that were made last: schedulers, check and simulator ask for those of one plan in turn."""
+
+    def __init__(self) -> None:
+        self._known: tuple[OperatorGraph, Plan, tuple[Message, ...]] | None = None
+
+    def get(self, graph: OperatorGraph, plan: Plan) -> tuple[Message, ...]:
+        """Those of a plan. Neither graph nor plan can be changed, so the same ones have the same."""
+        known = self._known
+        if known is None or known[0] is not graph or known[1] is not plan:
+            known = self._known = graph, plan, _made(graph, plan)
+        return known[2]
+
+
+_latest = _Latest()
+
+
+def messages(graph: OperatorGraph, plan: Plan) -> tuple[Message, ...]:
     """All messages, in order of source, target and tensor. Each consuming stage receives a tensor once.
 
     Each pipeline of the plan has messages of its own; none crosses to another pipeline.
     A stage that holds a clone of the (constant) producer receives nothing.
     With routing `relay` the stages form a chain as listed; each stage passes a tensor on, up to its last consumer.
     """
+    return _latest.get(graph, plan)
+
+
+def _made(graph: OperatorGraph, plan: Plan) -> tuple[Message, ...]:
     found: set[Message] = set()
     for first in range(0, len(plan.stages), plan.pipeline_length):
         found |= _of_pipeline(graph, plan, plan.pipeline_of(first))
-    return sorted(found, key=lambda m: (m.source, m.target, m.tensor))
+    return tuple(sorted(found, key=lambda m: (m.source, m.target, m.tensor)))
 
 
 def _of_pipeline(graph: OperatorGraph, plan: Plan, positions: range) -> set[Message]:

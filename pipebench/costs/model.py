@@ -364,7 +364,7 @@ class CostModel:
         """Bytes of one message of a tensor's gradient."""
         return whole_bytes(self.graph.tensors[tensor].gradient_bytes_per_sample * samples)
 
-    def messages(self, plan: Plan) -> list[Message]:
+    def messages(self, plan: Plan) -> tuple[Message, ...]:
         """The messages of a plan."""
         return messages(self.graph, plan)
 

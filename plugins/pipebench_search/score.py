@@ -6,7 +6,6 @@ from pipebench.algorithms.planning import memory_limits
 from pipebench.check import check_pins, check_plan, check_schedule
 from pipebench.costs.estimate import estimate
 from pipebench.costs.formula import StageTimes
-from pipebench.costs.messages import Message
 from pipebench.costs.model import CostModel
 from pipebench.costs.placement import lanes_in_turn, micro_batches_of
 from pipebench.costs.rings import Ring
@@ -69,13 +68,6 @@ class CachedCosts(CostModel):
         self._computed: dict[tuple[object, ...], tuple[int, int, int]] = {}
         self._weighed: dict[tuple[object, ...], tuple[int, int]] = {}
         self._links: dict[tuple[tuple[tuple[int, int], ...], int, int], Ring] = {}
-        self._sent: tuple[Plan, list[Message]] | None = None
-
-    def messages(self, plan: Plan) -> list[Message]:
-        """As `CostModel.messages`; those of the last plan are kept."""
-        if self._sent is None or self._sent[0] is not plan:
-            self._sent = plan, super().messages(plan)
-        return self._sent[1]
 
     def stage_times(self, stage: Stage, plan: Plan | None = None) -> StageTimes:
         """As `CostModel.stage_times`."""

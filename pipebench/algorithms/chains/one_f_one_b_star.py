@@ -159,7 +159,7 @@ def chain_of_stages(model: CostModel, plan: Plan) -> list[int]:
     return order
 
 
-def transfers_of(model: CostModel, plan: Plan, edges: list[Message]) -> list[Transfer]:
+def transfers_of(model: CostModel, plan: Plan, edges: Sequence[Message]) -> list[Transfer]:
     """One transfer for each pair of stages that exchange tensors, in order of source and target."""
     totals: dict[tuple[int, int], tuple[int, int]] = {}
     for m in edges:
@@ -184,7 +184,7 @@ class StageChain:
     forward: IntArray
     backward: IntArray
     transfers: list[Transfer]
-    edges: list[Message]
+    edges: Sequence[Message]
 
 
 def stage_chain(model: CostModel, plan: Plan) -> StageChain:
