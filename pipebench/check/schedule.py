@@ -222,29 +222,28 @@ def deadlock(tasks: IndexedTasks, between: Waits) -> Witness | None:
 def _run(tasks: IndexedTasks, between: Waits) -> IntArray:
     """For each lane the first task that can never start, or its end.
 
-    A lane runs on until it waits for a task of another one; that one wakes it.
+    A lane runs on until it waits for a task of another one; that one wakes it. What stands before a task on its
+    own lane is nothing to wait for.
     """
-    order = np.argsort(tasks.pair_start[between.task], kind="stable")
-    needs = between.needed[order]
-    first = np.searchsorted(tasks.pair_start[between.task[order]], np.arange(len(tasks.stage) + 1)).tolist()
-    needed, needed_lane = needs.tolist(), tasks.lane[needs].tolist()
-    end_of = tasks.pair_end.tolist()
-    reached = tasks.first[:-1].tolist()
-    ends = tasks.first[1:].tolist()
+    start = tasks.pair_start[between.task]
+    waited = (tasks.lane[between.needed] != tasks.lane[start]) | (between.needed >= start)
+    start, needs = start[waited], between.needed[waited]
+    order = np.argsort(start, kind="stable")
+    waits_of = np.searchsorted(start[order], tasks.first).tolist()
+    waiting, needed, needed_lane = (each[order].tolist() for each in (start, needs, tasks.lane[needs]))
+    reached, ends = tasks.first[:-1].tolist(), tasks.first[1:].tolist()
+    at, last = waits_of[:-1], waits_of[1:]
     asleep: list[list[tuple[int, int]]] = [[] for _ in reached]
     todo = list(range(len(reached)))
     while todo:
         lane = todo.pop()
-        task, end = reached[lane], ends[lane]
-        while task < end:
-            for need in range(first[task], first[task + 1]):
-                if needed[need] >= reached[needed_lane[need]]:
-                    heappush(asleep[needed_lane[need]], (needed[need], lane))
-                    break
-            else:
-                task = reached[lane] = end_of[task] + 1
-                continue
-            break
+        wait, end = at[lane], last[lane]
+        while wait < end and needed[wait] < reached[needed_lane[wait]]:
+            wait += 1
+        at[lane] = wait
+        reached[lane] = task = waiting[wait] if wait < end else ends[lane]
+        if wait < end:
+            heappush(asleep[needed_lane[wait]], (needed[wait], lane))
         sleepers = asleep[lane]
         while sleepers and sleepers[0][0] < task:
             todo.append(heappop(sleepers)[1])

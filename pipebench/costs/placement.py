@@ -100,6 +100,8 @@ def turns_between(one: Stage, other: Stage) -> int:
 
 def devices_of_copies(plan: Plan, devices: Sequence[int]) -> list[int]:
     """The ids of `devices` in every copy: the ids in the first copy, shifted by the number of its devices."""
+    if plan.copies == 1:
+        return list(devices)
     shift = len({device for stage in plan.stages for device in stage.devices})
     return [device + copy * shift for copy in range(plan.copies) for device in devices]
 

@@ -1,5 +1,7 @@
 """Interleaved 1F1B: devices with several stages in turn (Narayanan et al. 2021, Megatron-LM, section 2.2)."""
 
+import numpy as np
+
 from pipebench.algorithms.orders.greedy import Order
 from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.plan import Plan
@@ -35,15 +37,13 @@ def _order(stages: list[int], rank: int, devices: int, count: int) -> Order:
     rounds, total = len(stages), count * len(stages)
     ahead = devices - rank - 1
     warm = min(total, ahead if rounds == 1 else 2 * ahead + (rounds - 1) * devices)
-
-    def task(kind: str, step: int) -> tuple[str, int, int]:
-        if rounds == 1:
-            return kind, stages[0], step
-        group, inside = divmod(step, devices * rounds)
-        round_, place = divmod(inside, devices)
-        return kind, stages[round_ if kind == "F" else rounds - 1 - round_], group * devices + place
-
-    order = [task("F", step) for step in range(warm)]
-    for step in range(total - warm):
-        order += [task("F", warm + step), task("B", step)]
-    return order + [task("B", step) for step in range(total - warm, total)]
+    together = 1 if rounds == 1 else devices
+    group, inside = np.divmod(np.arange(total), together * rounds)
+    round_, place = np.divmod(inside, together)
+    kinds = "F" * warm + "FB" * (total - warm) + "B" * warm
+    forward = np.array([kind == "F" for kind in kinds])
+    stage, micro_batch = np.empty(2 * total, np.int64), np.empty(2 * total, np.int64)
+    for tasks, rounds_of in ((forward, round_), (~forward, rounds - 1 - round_)):
+        stage[tasks] = np.array(stages)[rounds_of]
+        micro_batch[tasks] = group * together + place
+    return list(zip(kinds, stage.tolist(), micro_batch.tolist(), strict=True))

@@ -1,7 +1,10 @@
 """pipebench accuracy, as a user runs it."""
 
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -140,3 +143,13 @@ def test_a_wrong_table_is_one_line(pipebench: CommandLine, tmp_path: Path) -> No
     assert done.code == 2
     assert done.err.startswith(f"pipebench: {path}: row 2, column iter_s: '-1'")
     assert pipebench("accuracy", str(tmp_path / "none.csv")).code == 2
+
+
+def test_kernels_are_kept_for_the_next_command(runs: str, tmp_path: Path) -> None:
+    kernels = tmp_path / "kernels"
+    line = [sys.executable, "-m", "pipebench", "accuracy", runs, "--json"]
+    done = subprocess.run(
+        line, env={**os.environ, "NUMBA_CACHE_DIR": str(kernels)}, capture_output=True, text=True, check=True
+    )
+    assert [row["reason"] for row in json.loads(done.stdout)["rows"]][:3] == ["", "", ""]
+    assert list(kernels.glob("simulation_*/kernel.run-*.nbi")), sorted(each.name for each in kernels.iterdir())

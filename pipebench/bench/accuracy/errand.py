@@ -10,6 +10,8 @@ import msgspec
 from pipebench.bench.accuracy.expression import ExpressedRun
 from pipebench.bench.accuracy.measurement import Predictor, Simulated
 from pipebench.bench.machine.memory_limit import SEARCH_MEMORY_BYTES
+from pipebench.bench.ordering.errand import play
+from pipebench.bench.searches.isolated import PREPARE_S, compiled_seconds
 from pipebench.bench.searches.isolation.child import Channel, Errand
 from pipebench.bench.searches.isolation.client import (
     child_environment,
@@ -17,12 +19,14 @@ from pipebench.bench.searches.isolation.client import (
     isolation,
     server_of_its_own,
 )
+from pipebench.bench.searches.isolation.conversation import ChildExit, Handover
 from pipebench.bench.services import HostServices
 from pipebench.documents.printable import one_line
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.value import Value
-from pipebench.hooks.discovery import cause
+from pipebench.hooks.discovery import SUITE, cause
 from pipebench.hooks.manager import Host
+from pipebench.hooks.syntax import parse_reference
 from pipebench.system.endings import exit_text
 
 WORK = f"{__name__}:predict_errand"
@@ -41,15 +45,24 @@ class Prediction(Value, frozen=True, kw_only=True):
     reason: str = ""
 
 
+_NAMES = msgspec.msgpack.Decoder(tuple[str, ...])
 _RUNS = msgspec.msgpack.Decoder(tuple[ExpressedRun, ...])
 _PREDICTION = msgspec.msgpack.Decoder(Prediction)
 
 
 def predict_errand(host: Host, given: bytes, channel: Channel) -> None:
-    """Send one prediction for each run. given: the runs."""
+    """Order and simulate toy problems, receive the runs, and send one prediction for each.
+
+    given: the schedulers that order the toys. What `receive` says about it: seconds in the compiler.
+    """
     os.chdir(channel.folder)
-    predictor = Predictor(HostServices(host))
-    for run in _RUNS.decode(given):
+    services = HostServices(host)
+    compiled_s = play(services, "sync", _NAMES.decode(given), simulated=True)
+    payload = channel.receive(msgspec.msgpack.encode(compiled_s))
+    if not payload:
+        return
+    predictor = Predictor(services)
+    for run in _RUNS.decode(payload):
         faulthandler.dump_traceback_later(RUN_S, exit=True)
         made = prediction(predictor, run)
         faulthandler.cancel_dump_traceback_later()
@@ -115,15 +128,7 @@ def _in_child(host: Host, runs: Sequence[ExpressedRun]) -> list[Prediction]:
     """One for each run. Where a process ends early, the run that ended it has none; the others go on."""
     found: list[Prediction] = []
     while left := runs[len(found) :]:
-        errand = Errand(
-            work=WORK,
-            given=msgspec.msgpack.encode(tuple(left)),
-            index={slot: {name: each.entry for name, each in host.slot(slot).items()} for slot in INDEXED},
-            folder=errand_folder(),
-            environment=child_environment(),
-            memory_bytes=SEARCH_MEMORY_BYTES,
-        )
-        ended = isolation().run(errand, RUN_S * len(left))
+        ended = _run(host, left)
         try:
             sent = [_PREDICTION.decode(message) for message in ended.messages[: len(left)]]
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -132,3 +137,37 @@ def _in_child(host: Host, runs: Sequence[ExpressedRun]) -> list[Prediction]:
         if len(sent) < len(left):
             found.append(Prediction(reason=f"its process {exit_text(ended.code)}"))
     return found
+
+
+def _run(host: Host, runs: Sequence[ExpressedRun]) -> ChildExit:
+    """A child that predicts runs. The suite's kernels are compiled before, and kept, by one that sees none."""
+    payload, handed = msgspec.msgpack.encode(tuple(runs)), False
+    errand = Errand(
+        work=WORK,
+        given=msgspec.msgpack.encode(own_schedulers(host, runs)),
+        index={slot: {name: each.entry for name, each in host.slot(slot).items()} for slot in INDEXED},
+        folder=errand_folder(),
+        environment=child_environment(),
+        memory_bytes=SEARCH_MEMORY_BYTES,
+    )
+
+    def hand_over(about: bytes) -> bytes | None:
+        nonlocal handed
+        handed = handed or compiled_seconds(about) == 0
+        return payload if handed else None
+
+    handover = Handover(payload=hand_over, limit_s=RUN_S * len(runs))
+    ended = isolation().run(errand, PREPARE_S, handover, SUITE)
+    if ended.prepared and not handed:
+        isolation().folders.keep_kernels(SUITE)
+        handed = True
+        ended = isolation().run(errand, PREPARE_S, handover, SUITE)
+    return ended
+
+
+def own_schedulers(host: Host, runs: Sequence[ExpressedRun]) -> tuple[str, ...]:
+    """Those of the runs' schedulers that ship with the suite. What others compile is no kernel of the suite's."""
+    names = dict.fromkeys(run.scheduler for run in runs)
+    slot = host.slot("schedulers")
+    found = {name: slot.get(parse_reference(name).name) for name in names}
+    return tuple(name for name, each in found.items() if each and each.provider.ships)

@@ -2,6 +2,7 @@
 
 import faulthandler
 import os
+from collections.abc import Iterable
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from typing import Literal
 
@@ -72,7 +73,7 @@ def order_errand(host: Host, given: bytes, channel: Channel) -> None:
     users, own = os.getcwd(), channel.folder
     os.chdir(own)
     services = HostServices(host, seed=errand.seed)
-    _play(services, errand)
+    play(services, errand.regime, errand.play)
     payload = channel.receive()
     if not payload:
         return
@@ -118,19 +119,25 @@ def out_of_time() -> OrderReply:
     return OrderReply(ending="timeout", reason=f"no schedule within {ORDER_S:g} s")
 
 
-def _play(services: HostServices, errand: OrderErrand) -> None:
-    """Kernels are compiled; what comes of it does not matter."""
+def play(services: HostServices, regime: RegimeMode, schedulers: Iterable[str], simulated: bool = False) -> float:
+    """Order toy problems, so that kernels are compiled; what comes of it does not matter. Seconds in the compiler.
+
+    simulated: the orders are simulated, too.
+    """
     with (
         open(os.devnull, "w") as nothing,
         redirect_stdout(nothing),
         redirect_stderr(nothing),
         CompilationWatch() as compilation,
     ):
-        for name in errand.play:
+        for name in schedulers:
             with suppress(DeadlineReached):
-                for problem in toys(errand.regime):
+                for problem in toys(regime):
                     with toy_alarm(compilation):
-                        order(services, problem, Attempt(plan=_toy_plan(), scheduler=name))
+                        made = order(services, problem, Attempt(plan=_toy_plan(), scheduler=name))
+                        if simulated and made.schedule is not None:
+                            services.simulate(problem, _toy_plan(), made.schedule)
+    return compilation.seconds
 
 
 def _toy_plan() -> Plan:

@@ -242,7 +242,7 @@ class _SearchesInChildren:
         compiled_s: list[float] = []
 
         def hand_over(about: bytes) -> bytes | None:
-            compiled_s.append(_seconds(about))
+            compiled_s.append(compiled_seconds(about))
             return None if self._is_new(compiled_s[-1]) else payload
 
         began_s = time.monotonic()
@@ -371,7 +371,7 @@ def _warm_calibrations() -> None:
     calibration.calibrate()
 
 
-def _seconds(about: bytes) -> float:
+def compiled_seconds(about: bytes) -> float:
     """What a child says of its compiler; it decides only whether kernels are kept."""
     try:
         return msgspec.msgpack.decode(about, type=float)

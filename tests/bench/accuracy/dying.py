@@ -12,8 +12,8 @@ from pipebench.hooks.manager import Host
 
 def die(host: Host, given: bytes, channel: Channel) -> None:
     """Answer each run with a word; end the process at the one that is called `deadly`."""
-    del host
-    for run in msgspec.msgpack.decode(given, type=tuple[ExpressedRun, ...]):
+    del host, given
+    for run in msgspec.msgpack.decode(channel.receive(), type=tuple[ExpressedRun, ...]):
         if run.id == "deadly":
             os._exit(3)
         channel.send(msgspec.msgpack.encode(Prediction(reason=f"{run.id} lived")))

@@ -1,17 +1,20 @@
 """Runs beside their predictions: what a row, a group and an alternative say."""
 
 import math
+from dataclasses import replace as replace_entry
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from pipebench.bench.accuracy.comparison import held_against
-from pipebench.bench.accuracy.errand import predict_all
+from pipebench.bench.accuracy.errand import own_schedulers, predict_all
 from pipebench.bench.accuracy.expression import express
 from pipebench.bench.accuracy.measurement import Predictor, plan_of
 from pipebench.bench.accuracy.reader import read_runs
 from pipebench.bench.cage.installed import installed_host
 from pipebench.bench.services import HostServices
+from pipebench.hooks.discovery import Provider
 from pipebench.hooks.manager import Host
 from tests.bench.accuracy.tables import run
 from tests.shared_data import shared_data
@@ -47,6 +50,18 @@ def test_the_plan_is_the_one_that_was_run() -> None:
         (2, 2, 8)
     }
     assert all("recompute" in choice for stage in plan.stages for choice in stage.choice if "layers" in choice)
+
+
+def test_only_kernels_of_schedulers_that_ship_are_kept() -> None:
+    made = [express(run()), express(run(pp="4", tp="1")), express(run(pp="4", tp="1"))]
+    assert own_schedulers(HOST, made) == (made[0].scheduler,)
+    theirs = Provider("others", "1", "1f1b = others:plugin")
+
+    class Foreign(Host):
+        def slot(self, name: Any) -> Any:
+            return {key: replace_entry(each, provider=theirs) for key, each in super().slot(name).items()}
+
+    assert own_schedulers(Foreign(), made) == ()
 
 
 def test_an_iteration_grows_with_its_micro_batches() -> None:
