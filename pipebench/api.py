@@ -83,7 +83,7 @@ def compare(
     )
     trusting = Trust(trust, lambda line: warnings.warn(line, stacklevel=2))
     settings = settle(chosen_suites(asked), said, trusting)
-    request = comparison_request(host, select(host, asked), settings, _texts(plans), rounds, trusting)
+    request = comparison_request(host, lambda: select(host, asked), settings, _texts(plans), rounds, trusting)
     kept = Store.open(store) if store is not None else None
     where = Where(jobs, dask_address)
     todo = make_run_plan(host, trials(request), kept, fresh, retry_failed)

@@ -61,7 +61,7 @@ def _read_suite(data: bytes, file: Path, fixed: Path) -> None:
     chosen = Selection(suites=(str(file),))
     settings = settle(chosen_suites(chosen), Settings(planners=("uniform",)))
     host = Host()
-    comparison_request(host, select(host, chosen), settings, (), 1)
+    comparison_request(host, lambda: select(host, chosen), settings, (), 1)
 
 
 def _read_benchmarks(data: bytes, file: Path, fixed: Path) -> None:

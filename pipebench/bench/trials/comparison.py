@@ -1,7 +1,7 @@
 """A comparison: its request, its trials, and the order in which they run."""
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Literal
@@ -156,7 +156,7 @@ TIMEOUT_S = 300.0
 
 def comparison_request(
     host: Host,
-    workloads: Sequence[Workload],
+    read_workloads: Callable[[], Sequence[Workload]],
     settings: Settings,
     plans: Sequence[str] = (),
     rounds: int = 1,
@@ -165,6 +165,7 @@ def comparison_request(
 ) -> Request:
     """The request of a command line and its suites.
 
+    read_workloads: gives what is compared on; it is called when all names are known to be right.
     plans: plan files and framework layouts, scored beside the planners.
     trust: left out, no executor imports a model that a profile names.
     yardstick: whether the suite's yardstick runs beside planners that it is not one of.
@@ -182,6 +183,7 @@ def comparison_request(
     executors = settings.executors or (SIMULATOR,)
     for name in executors:
         ready_executor(host, name)
+    workloads = read_workloads()
     return Request(
         workloads=workloads,
         planners=planners,

@@ -1,12 +1,16 @@
-"""In which regimes a comparison runs whom."""
+"""Whom a comparison runs, and in which regimes."""
 
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from pipebench.bench.trials.comparison import Request, trials
+from pipebench.bench.problems.workload import Workload
+from pipebench.bench.suites import Settings
+from pipebench.bench.trials.comparison import Request, comparison_request, trials
+from pipebench.domain.errors import PipebenchError
 from pipebench.domain.problem import RegimeMode
+from pipebench.hooks.manager import Host
 from tests.bench.ready import planner, workload
 from tests.bench.searches.isolation.scripts import PROBLEM
 
@@ -42,3 +46,19 @@ def test_nobody_is_left_out(asked: dict[str, Any], plugin: list[str], elsewhere:
         named = asked.get("scheduler_regimes", {})
         if not asked.get("regimes"):
             assert all(trial.scheduler is None or named[trial.scheduler] == trial.regime for trial in listed)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        Settings(planners=("madpip",)),
+        Settings(planners=("uniform",), schedulers=("1f1",)),
+        Settings(planners=("uniform",), executors=("simulat",)),
+    ],
+)
+def test_names_are_looked_at_before_workloads_are_read(wrong: Settings) -> None:
+    def read() -> list[Workload]:
+        raise AssertionError("workloads are read")
+
+    with pytest.raises(PipebenchError, match=r"unknown (planner|scheduler|executor) "):
+        comparison_request(Host(), read, wrong)

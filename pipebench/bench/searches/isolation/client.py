@@ -132,6 +132,8 @@ class Isolation:
     def close(self) -> None:
         """End the server and what it runs."""
         self._control.close()
+        if self._gets_warm and not self._warm:
+            self._server.kill()  # it has no child while it imports, and does not listen
         try:
             self._server.wait(END_S)
         except subprocess.TimeoutExpired:

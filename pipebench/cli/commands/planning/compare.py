@@ -33,6 +33,7 @@ from pipebench.domain.errors import ExitCode, PipebenchError
 
 if TYPE_CHECKING:
     from pipebench.bench.explanation import Explainer
+    from pipebench.bench.problems.workload import Workload
     from pipebench.bench.store import Store
     from pipebench.bench.suites import Settings
     from pipebench.bench.sweeps.run_plan import FinishedTrial, RunPlan
@@ -238,10 +239,13 @@ def command(
     settings = _with_planners(settings, plans)
     paths = [path for text in plans for path in ([text] if text.startswith("megatron:") else split_list(text))]
     with long_work("reading models, profiles and suites …") as working:
-        workloads = chosen_workloads(host, choice)
-        working(f"making the trials of {len(workloads)} workloads …")
         beside = not as_json or out is not None or page is not None
+
+        def workloads() -> "Sequence[Workload]":
+            return chosen_workloads(host, choice)
+
         request = comparison_request(host, workloads, settings, paths, rounds, trusting, yardstick=beside)
+        working(f"making the trials of {quantity(len(request.workloads), 'workload')} …")
         listed = trials(request)
         store = Store.open(out) if out is not None else None
         working(f"looking up {quantity(len(listed), 'trial')} …")

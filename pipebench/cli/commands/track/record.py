@@ -165,7 +165,7 @@ def _request(host: "Host", choice: dict[str, Any]) -> "Request":
         settings = replace(settings, planners=tuple(sorted(host.slot("planners"))))
     if regime == "both":
         settings = replace(settings, regimes=())
-    request = comparison_request(host, chosen_workloads(host, choice), settings, trust=trusting)
+    request = comparison_request(host, lambda: chosen_workloads(host, choice), settings, trust=trusting)
     return replace(request, own_regimes="all" if regime == "both" else None)
 
 
