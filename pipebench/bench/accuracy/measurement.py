@@ -25,14 +25,13 @@ from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.profile import Profile
-from pipebench.domain.schedule import FiniteSchedule
+from pipebench.domain.schedule import FiniteSchedule, Schedule
 from pipebench.domain.tuning import USUAL_REACH
 from pipebench.domain.value import Value
 from pipebench.domain.workload import problem_of
 from pipebench.formats.frameworks.facts import load_framework
 from pipebench.hooks.context import ProfileRequest
 from pipebench.hooks.syntax import parse_reference
-from pipebench.simulation.metrics import metrics
 from pipebench.simulation.step_parts import PartedStep
 from pipebench.simulation.step_time import StepTime
 
@@ -80,7 +79,7 @@ class Predictor:
         verdict = judge(problem, plan, schedule)
         if not verdict.peak_bytes:
             raise PipebenchError(verdict.witness.message if verdict.witness else verdict.reason)
-        simulated_s = metrics(problem, plan, self._services.simulate(problem, plan, schedule)).seconds
+        simulated_s = _step(run, plan, schedule).ns(problem) / NS_PER_S
         interval = interval_of(problem, plan, simulated_s)
         tensors_bytes = max(verdict.peak_bytes.values())
         return Simulated(
@@ -102,10 +101,7 @@ class Predictor:
         key = (run.scheduler, plan, problem.mini_batch)
         step = self._steps.get(key)
         if step is None:
-            schedule = self._services.schedule(run.scheduler, problem, plan)
-            if not isinstance(schedule, FiniteSchedule):
-                raise PipebenchError(f"{run.scheduler} has no flush, and measured runs have one")
-            step = StepTime(plan, schedule)
+            step = _step(run, plan, self._services.schedule(run.scheduler, problem, plan))
             if run.scheduler in FIXED_ORDERS:
                 _keep(self._steps, key, step)
         return step.ns(problem) / NS_PER_S
@@ -155,6 +151,12 @@ class Predictor:
         if model not in self._graphs:
             _keep(self._graphs, model, build_graph(self._services.host, parse_reference(model)))
         return self._graphs[model]
+
+
+def _step(run: ExpressedRun, plan: Plan, schedule: Schedule) -> StepTime:
+    if not isinstance(schedule, FiniteSchedule):
+        raise PipebenchError(f"{run.scheduler} has no flush, and measured runs have one")
+    return StepTime(plan, schedule)
 
 
 def _with_overhead(tensors_bytes: int, framework: str | None) -> int | None:
