@@ -11,7 +11,6 @@ from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.recomputation import Recompute, of_layers, of_stages
 from pipebench.domain.schedule import PeriodicSchedule, Schedule
-from pipebench.domain.trace import Trace
 
 
 def memory_limits(problem: Problem, devices: Sequence[int] | None = None) -> tuple[int, ...]:
@@ -60,8 +59,8 @@ class Offers(Protocol):
     def schedule(self, name: str, problem: Problem, plan: Plan) -> Schedule:
         """The schedule that another scheduler makes."""
 
-    def simulate(self, problem: Problem, plan: Plan, schedule: Schedule) -> Trace:
-        """The suite's simulation."""
+    def simulated_ns(self, problem: Problem, plan: Plan, schedule: Schedule) -> int:
+        """The ns that the suite's simulation takes."""
 
 
 def mini_batch_ns(problem: Problem, plan: Plan, context: Offers) -> int | None:
@@ -79,7 +78,7 @@ def mini_batch_ns(problem: Problem, plan: Plan, context: Offers) -> int | None:
         return None
     if isinstance(schedule, PeriodicSchedule):
         return schedule.period_ns * (problem.mini_batch // plan.stages[0].micro_batch)
-    return context.simulate(problem, plan, schedule).total_ns
+    return context.simulated_ns(problem, plan, schedule)
 
 
 def idle_devices(problem: Problem, plan: Plan) -> tuple[str, ...]:

@@ -132,6 +132,12 @@ class HostServices:
 
         return call_plugin("the simulator", lambda: simulate(problem, plan, schedule))
 
+    def simulated_ns(self, problem: Problem, plan: Plan, schedule: Schedule) -> int:
+        """The length of that trace."""
+        from pipebench.simulation.step_time import length_of
+
+        return call_plugin("the simulator", lambda: length_of(problem, plan, schedule).ns)
+
     def plan(self, name: str, problem: Problem) -> PlanResult:
         """The result of another planner."""
         ready = self.planner(name)
@@ -166,6 +172,16 @@ class _CallersServices:
         ready = self.host.executor(SIMULATOR)
         refuse_placement(ready.component.name, ready.component, plan, schedule)
         return as_trace(SIMULATOR, self._call(SIMULATOR, ready, problem, plan, schedule))
+
+    def simulated_ns(self, problem: Problem, plan: Plan, schedule: Schedule) -> int:
+        """The length of the trace of the suite's simulator; what it does counts as there."""
+        from pipebench.simulation.step_time import length_of
+
+        refuse_placement(SIMULATOR, self.host.executor(SIMULATOR).component, plan, schedule)
+        length = length_of(problem, plan, schedule)
+        for counter, amount in (("tasks", length.tasks), ("transfers", length.transfers)):
+            self.caller.count(f"{SIMULATOR}.{counter}", amount)
+        return length.ns
 
     def plan(self, name: str, problem: Problem) -> PlanResult:
         """The result of the planner of that name. Raises UndeclaredCall."""

@@ -44,15 +44,20 @@ def simulate(problem: Problem, plan: Plan, schedule: Schedule, known: TaskTimes 
     Raises UnsupportedProblem for a periodic schedule of unequal micro-batches, in a sync regime, or of several
     pipelines.
     """
+    refuse_joint_flush(problem, plan)
+    model = CostModel(problem)
+    if isinstance(schedule, PeriodicSchedule):
+        return simulate_periodic(model, plan, schedule, stage_memories(model, plan), known)
+    return _simulate_finite(model, plan, schedule, known)
+
+
+def refuse_joint_flush(problem: Problem, plan: Plan) -> None:
+    """Raise UnsupportedProblem where several pipelines reduce gradients together and there is no flush."""
     if problem.regime.mode == "async" and plan.pipelines > 1:
         raise UnsupportedProblem(
             f"gradients of {plan.pipelines} pipelines are reduced together at a flush, and the regime is async",
             "use --regime sync",
         )
-    model = CostModel(problem)
-    if isinstance(schedule, PeriodicSchedule):
-        return simulate_periodic(model, plan, schedule, stage_memories(model, plan), known)
-    return _simulate_finite(model, plan, schedule, known)
 
 
 def _simulate_finite(model: CostModel, plan: Plan, schedule: FiniteSchedule, known: TaskTimes | None) -> Trace:

@@ -6,10 +6,11 @@ from pipebench.costs.model import CostModel
 from pipebench.costs.tasks import tasks_of
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
-from pipebench.domain.schedule import FiniteSchedule
+from pipebench.domain.schedule import FiniteSchedule, PeriodicSchedule, Schedule
 from pipebench.simulation.deadlock import Standstill
 from pipebench.simulation.kernel import run_loop
 from pipebench.simulation.network import FlowTable, flow_table
+from pipebench.simulation.simulate import refuse_joint_flush, simulate
 from pipebench.simulation.stages import StageTable, samples_of_pipeline, stage_table
 from pipebench.simulation.tasks import TaskTable, task_durations, task_table
 
@@ -37,6 +38,27 @@ class PricedPlan:
         if instants.ended < len(tasks.lane):
             raise Standstill(self.stages, tasks, self.network, instants).error()
         return int(max((instants.start + tasks.duration).max(initial=0), instants.arrived.max(initial=0)))
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """What `simulate`'s trace would be: its length in ns, and how many tasks and transfers it would have."""
+
+    ns: int
+    tasks: int
+    transfers: int
+
+
+def length_of(problem: Problem, plan: Plan, schedule: Schedule) -> Length:
+    """The length of `simulate`'s trace; of a finite schedule without making it. Raises as `simulate` does."""
+    if isinstance(schedule, PeriodicSchedule):
+        trace = simulate(problem, plan, schedule)
+        return Length(trace.total_ns, len(trace.kinds), len(trace.transfer_kinds))
+    refuse_joint_flush(problem, plan)
+    priced = PricedPlan.of(CostModel(problem), plan)
+    tasks = task_table(tasks_of(schedule), priced.stages)
+    sent = priced.network.count[priced.network.in_place == 0]
+    return Length(priced.ns(tasks), len(tasks.lane), int(sent.sum()))
 
 
 class StepTime:

@@ -79,7 +79,7 @@ def best_plan(
 def _gpipe_ns(problem: Problem, plan: Plan, context: Context) -> int:
     if context.services is None:
         return estimate(problem, plan)
-    return context.simulate(problem, plan, context.schedule("gpipe", problem, plan)).total_ns
+    return context.simulated_ns(problem, plan, context.schedule("gpipe", problem, plan))
 
 
 def least_peak_bytes(model: CostModel, plan: Plan, gpipe: bool = False) -> int:

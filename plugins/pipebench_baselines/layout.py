@@ -232,7 +232,7 @@ class _LayoutSearch:
         if verdict.status != "valid" or max(verdict.peak_bytes.values()) > limit:
             return None
         self._context.count("simulated")
-        return self._context.simulate(self._problem, candidate.plan, schedule).total_ns, candidate, schedule
+        return self._context.simulated_ns(self._problem, candidate.plan, schedule), candidate, schedule
 
     def _schedule_of(self, candidate: LayoutCandidate) -> Schedule | None:
         """The order of the plan; None where the scheduler that the user names refuses it."""

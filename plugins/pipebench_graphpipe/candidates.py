@@ -205,7 +205,7 @@ def _least_ns(search: GraphPipeSearch, candidate: PartitionCandidate) -> int:
         except PipebenchError:
             continue
         if check_schedule(problem, free, schedule).status == "valid":
-            least = min(least, context.simulate(problem, free, schedule).total_ns)
+            least = min(least, context.simulated_ns(problem, free, schedule))
     return least
 
 

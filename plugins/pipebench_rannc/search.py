@@ -189,7 +189,7 @@ def _schedule_cut(problem: Problem, plan: Plan, scheduler: str, context: Context
         schedule = context.schedule(scheduler, problem, plan)
         if check_schedule(problem, plan, schedule).status != "valid":
             return None
-        return ScheduledCut(plan, context.simulate(problem, plan, schedule).total_ns, schedule, scheduler)
+        return ScheduledCut(plan, context.simulated_ns(problem, plan, schedule), schedule, scheduler)
     except PipebenchError:
         context.count("not_scheduled")
         return None

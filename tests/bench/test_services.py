@@ -94,6 +94,18 @@ def test_what_a_component_calls_adds_to_its_counters(host: Host) -> None:
     }
 
 
+def test_the_length_of_a_simulation_counts_as_the_simulation(host: Host) -> None:
+    services = HostServices(host)
+    both = []
+    for name in ("simulate", "simulated_ns"):
+        context = services.context(planner(lambda problem, context: None))
+        schedule = services.schedule("gpipe", PROBLEM, PLAN)
+        both.append((getattr(context, name)(PROBLEM, PLAN, schedule), context.counters))
+    (trace, counted), (length_ns, again) = both
+    assert (length_ns, again) == (trace.total_ns, counted)
+    assert counted == {"simulate.tasks": 16, "simulate.transfers": 8}
+
+
 def test_counters_of_a_call_that_fails_are_kept(host: Host) -> None:
     context = HostServices(host).context(planner(lambda problem, context: None, calls=("inner",)))
     with pytest.raises(AttributeError):

@@ -11,6 +11,7 @@ from pipebench.domain.errors import UnsupportedProblem
 from pipebench.domain.schedule import FiniteSchedule
 from pipebench.simulation.metrics import metrics
 from pipebench.simulation.simulate import simulate
+from pipebench.simulation.step_time import length_of
 from tests.builders import chain_problem, cluster, mirrored_plan
 from tests.check.orders import lane
 from tests.simulation.schedules import gpipe_schedule
@@ -122,6 +123,8 @@ def test_two_pipelines_without_a_flush_are_refused() -> None:
     problem = chain_problem([1, 1], [1, 1], cluster(2), mode="async", mini_batch=2)
     with pytest.raises(UnsupportedProblem, match="2 pipelines"):
         simulate(problem, mirrored_plan([[0], [1]]), orders(TWO))
+    with pytest.raises(UnsupportedProblem, match="2 pipelines"):
+        length_of(problem, mirrored_plan([[0], [1]]), orders(TWO))
 
 
 def test_a_scheduler_of_one_stage_a_device_refuses_mirrored_plans() -> None:

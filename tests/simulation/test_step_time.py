@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from pipebench.domain.problem import Problem
 from pipebench.simulation.simulate import simulate
-from pipebench.simulation.step_time import StepTime
+from pipebench.simulation.step_time import Length, StepTime, length_of
 from tests.simulation.random_plans import executable_schedules, planned_problems
 
 
@@ -29,6 +29,9 @@ def slower(problem: Problem, factor: float) -> Problem:
 def test_it_is_the_length_of_the_trace(data: st.DataObject) -> None:
     problem, plan = data.draw(planned_problems())
     schedule = data.draw(executable_schedules(problem, plan))
+    trace = simulate(problem, plan, schedule)
+    made = Length(trace.total_ns, len(trace.kinds), len(trace.transfer_kinds))
+    assert length_of(problem, plan, schedule) == made
     step = StepTime(plan, schedule)
     for each in (problem, slower(problem, 3.0), problem):
         assert step.ns(each) == simulate(each, plan, schedule).total_ns
