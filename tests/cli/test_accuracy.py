@@ -153,3 +153,20 @@ def test_kernels_are_kept_for_the_next_command(runs: str, tmp_path: Path) -> Non
     )
     assert [row["reason"] for row in json.loads(done.stdout)["rows"]][:3] == ["", "", ""]
     assert list(kernels.glob("simulation_*/kernel.run-*.nbi")), sorted(each.name for each in kernels.iterdir())
+
+
+def test_with_more_groups_than_markers_a_marker_is_a_device(pipebench: CommandLine, tmp_path: Path) -> None:
+    devices = ("A100-80GB", "H100")
+    many = [
+        SMALL | {"id": f"{device} {layers}", "layers": str(layers), "device": device}
+        for layers in range(4, 14)
+        for device in devices
+    ]
+    runs, page = tmp_path / "many.csv", tmp_path / "page.html"
+    for rows, words in ((many, devices), (many[:4], ("gpt 4x1024 on 8 x A100-80GB", "gpt 5x1024 on 8 x H100"))):
+        runs.write_bytes(table(*rows))
+        assert pipebench("accuracy", str(runs), "--html", str(page)).code == 0
+        chart = page.read_text().partition("<svg")[2].partition("</svg>")[0]
+        said = re.findall(r"<text[^>]*>([^<]*)</text>", chart)
+        assert set(words) <= set(said), said
+    assert not set(devices) & set(said)

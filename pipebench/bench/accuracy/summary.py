@@ -106,6 +106,11 @@ def group_name(run: Run) -> str:
     return f"{plain_name(run.model)}{shape} on {run.gpus} x {run.device}"
 
 
+def device_of(group: str) -> str:
+    """The device in a `group_name`."""
+    return group.rpartition(" x ")[2]
+
+
 def degrees_name(run: Run) -> str:
     """The degrees as they are said."""
     said = {"tp": run.tp, "pp": run.pp, "dp": run.dp, "vpp": run.vpp}

@@ -22,6 +22,8 @@ from pipebench.report.chart.elements import (
 LEFT, GAP, HEAD, SIDE, BELOW, ENTRY, WORDS = 64.0, 28.0, 40.0, 460.0, 52.0, 18.0, 352.0
 """Pixels: left and right of the plot, above it, its sides, below it, a line of the legend, its words."""
 MARKER_SCALE = 1.15
+MOST_SERIES = 2 * len(CURVES)
+"""Series whose markers all differ."""
 BAND = 0.1
 """The dashed lines stand so far above and below the diagonal."""
 MOST_DECADES = 2

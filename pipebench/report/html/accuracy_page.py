@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from pipebench.bench.accuracy.summary import AXES, Accuracy, AccuracyRow, Axis
-from pipebench.report.chart.scatter import ScatterPoint, scatter_svg
+from pipebench.bench.accuracy.summary import AXES, Accuracy, AccuracyRow, Axis, device_of
+from pipebench.report.chart.scatter import MOST_SERIES, ScatterPoint, scatter_svg
 from pipebench.report.html.template import page, picture
 from pipebench.report.text.measurements.accuracy import (
     ERROR_COLUMNS,
@@ -51,10 +51,13 @@ def _chart(made: Accuracy) -> Markup:
     predicted = [row for row in made.rows if row.simulated_s]
     if not predicted:
         return Markup("")
-    series = list(dict.fromkeys(row.group for row in predicted))
+    names = [row.group for row in predicted]
+    if len(set(names)) > MOST_SERIES:
+        names = [device_of(name) for name in names]
+    series = list(dict.fromkeys(names))
     points = [
-        ScatterPoint(row.id, series.index(row.group), row.measured_s, row.simulated_s, row.low_s, row.high_s)
-        for row in predicted
+        ScatterPoint(row.id, series.index(name), row.measured_s, row.simulated_s, row.low_s, row.high_s)
+        for row, name in zip(predicted, names, strict=True)
         if row.simulated_s
     ]
     return picture(scatter_svg(points, series, "Seconds of one iteration"))
