@@ -19,8 +19,7 @@ from pipebench.domain.schedule import Schedule
 from pipebench.domain.value import digest
 from pipebench.hooks.manager import Host
 from pipebench.hooks.syntax import parse_reference
-from pipebench.simulation.metrics import metrics
-from pipebench.simulation.simulate import simulate
+from pipebench.simulation.step_time import mini_batch_s
 
 Aspect = Literal["cut", "replicas", "order", "recomputation", "micro-batch", "flush", "scheduler"]
 ASPECTS: tuple[Aspect, ...] = ("cut", "replicas", "order", "recomputation", "micro-batch", "flush", "scheduler")
@@ -208,6 +207,6 @@ def _seconds(problem: Problem, plan: Plan, schedule: Schedule) -> float | None:
         with scoring_limit():
             if judge(problem, plan, schedule).status == "invalid":
                 return None
-            return metrics(problem, plan, simulate(problem, plan, schedule)).seconds
+            return mini_batch_s(problem, plan, schedule)
     except (PipebenchError, LimitReached):
         return None

@@ -3,12 +3,14 @@
 from dataclasses import dataclass, replace
 
 from pipebench.costs.model import CostModel
+from pipebench.costs.quantise import NS_PER_S
 from pipebench.costs.tasks import tasks_of
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import FiniteSchedule, PeriodicSchedule, Schedule
 from pipebench.simulation.deadlock import Standstill
 from pipebench.simulation.kernel import run_loop
+from pipebench.simulation.metrics import metrics
 from pipebench.simulation.network import FlowTable, flow_table
 from pipebench.simulation.simulate import refuse_joint_flush, simulate
 from pipebench.simulation.stages import StageTable, samples_of_pipeline, stage_table
@@ -59,6 +61,13 @@ def length_of(problem: Problem, plan: Plan, schedule: Schedule) -> Length:
     tasks = task_table(tasks_of(schedule), priced.stages)
     sent = priced.network.count[priced.network.in_place == 0]
     return Length(priced.ns(tasks), len(tasks.lane), int(sent.sum()))
+
+
+def mini_batch_s(problem: Problem, plan: Plan, schedule: Schedule) -> float:
+    """The seconds that `metrics` says of `simulate`'s trace. Raises as `simulate` does."""
+    if isinstance(schedule, PeriodicSchedule):
+        return metrics(problem, plan, simulate(problem, plan, schedule)).seconds
+    return length_of(problem, plan, schedule).ns / NS_PER_S
 
 
 class StepTime:

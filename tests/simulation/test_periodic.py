@@ -13,6 +13,7 @@ from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import PeriodicSchedule
 from pipebench.simulation.metrics import metrics
 from pipebench.simulation.simulate import simulate
+from pipebench.simulation.step_time import mini_batch_s
 from pipebench.simulation.tasks import Deadlock, InvalidSchedule
 from tests.builders import chain_problem, cluster, dag_problem, stages_plan
 
@@ -131,9 +132,11 @@ def test_the_fastest_pattern_runs_at_the_pace_of_the_busiest_item(figures: list[
     cuts = [c for _, _, c in figures[:-1]]
     longest = max([f + b for f, b in zip(forward, backward, strict=True)] + [2 * c for c in cuts])
     problem, plan = chain(forward, backward, cuts)
-    trace = simulate(problem, plan, pattern(forward, backward, cuts, longest))
+    schedule = pattern(forward, backward, cuts, longest)
+    trace = simulate(problem, plan, schedule)
     assert trace.period_ns == longest
     measured = metrics(problem, plan, trace)
+    assert mini_batch_s(problem, plan, schedule) == measured.seconds
     assert measured.seconds == pytest.approx(8 * longest / 1e9)
     busy = sum(forward) + sum(backward)
     assert measured.bubble == pytest.approx(1 - busy / (longest * len(forward)))

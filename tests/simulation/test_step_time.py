@@ -5,8 +5,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pipebench.domain.problem import Problem
+from pipebench.simulation.metrics import metrics
 from pipebench.simulation.simulate import simulate
-from pipebench.simulation.step_time import Length, StepTime, length_of
+from pipebench.simulation.step_time import Length, StepTime, length_of, mini_batch_s
 from tests.simulation.random_plans import executable_schedules, planned_problems
 
 
@@ -32,6 +33,7 @@ def test_it_is_the_length_of_the_trace(data: st.DataObject) -> None:
     trace = simulate(problem, plan, schedule)
     made = Length(trace.total_ns, len(trace.kinds), len(trace.transfer_kinds))
     assert length_of(problem, plan, schedule) == made
+    assert mini_batch_s(problem, plan, schedule) == metrics(problem, plan, trace).seconds
     step = StepTime(plan, schedule)
     for each in (problem, slower(problem, 3.0), problem):
         assert step.ns(each) == simulate(each, plan, schedule).total_ns

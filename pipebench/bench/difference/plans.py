@@ -19,8 +19,7 @@ from pipebench.domain.profile import Provenance
 from pipebench.domain.schedule import Schedule
 from pipebench.domain.value import Value, digest
 from pipebench.domain.verdict import Fit
-from pipebench.simulation.metrics import metrics
-from pipebench.simulation.simulate import simulate
+from pipebench.simulation.step_time import mini_batch_s
 
 
 class StageFigures(Value, frozen=True, kw_only=True):
@@ -66,7 +65,7 @@ def plan_figures(problem: Problem, plan: Plan, schedule: Schedule | None) -> Pla
     if schedule is not None:
         try:
             require_ordered(problem, plan, schedule)
-            simulated_s = metrics(problem, plan, simulate(problem, plan, schedule)).seconds
+            simulated_s = mini_batch_s(problem, plan, schedule)
         except PipebenchError as error:
             trouble = trouble or str(error)
     return PlanFigures(

@@ -25,9 +25,9 @@ from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.profile import Alternative, OperatorCosts
-from pipebench.domain.schedule import Schedule
+from pipebench.domain.schedule import FiniteSchedule
 from pipebench.formats.frameworks.arrangement import Arrangement
-from pipebench.simulation.simulate import simulate
+from pipebench.simulation.step_time import StepTime
 
 
 def uniform_bounds(made: Arrangement) -> Bounds | None:
@@ -122,8 +122,10 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class _Rival:
+    """A plan, and what it takes under the framework's schedule."""
+
     plan: Plan
-    schedule: Schedule
+    step: StepTime
 
 
 def turns(services: HostServices, made: Arrangement) -> list[Turn]:
@@ -170,16 +172,16 @@ def _turn(
 ) -> Turn:
     def better(factor: float) -> _Rival | None:
         changed = _with_scaled_times(problem, group, factor)
-        least, winner = simulate(changed, mine.plan, mine.schedule).total_ns, None
+        least, winner = mine.step.ns(changed), None
         for rival in rivals:
-            found = simulate(changed, rival.plan, rival.schedule).total_ns
+            found = rival.step.ns(changed)
             if found < least:
                 least, winner = found, rival
         return winner
 
     already = better(1.0)
     if already is not None:
-        taken_s = simulate(problem, already.plan, already.schedule).total_ns / NS_PER_S
+        taken_s = already.step.ns(problem) / NS_PER_S
         return Turn(item, grid[-1], 1.0, already.plan, rival_s=taken_s)
     before, upwards = 1.0, grid[0] > 1
     for factor in grid:
@@ -233,12 +235,12 @@ def _rivals(
             schedule = services.schedule(name, made.problem, plan)
         except PipebenchError:
             continue
-        if judge(made.problem, plan, schedule).status != "valid":
+        if not isinstance(schedule, FiniteSchedule) or judge(made.problem, plan, schedule).status != "valid":
             continue
         if bounds == own:
-            mine = _Rival(plan, schedule)
+            mine = _Rival(plan, StepTime(plan, schedule))
         elif len(rivals) < MOST_RIVALS:
-            rivals.append(_Rival(plan, schedule))
+            rivals.append(_Rival(plan, StepTime(plan, schedule)))
     return None if mine is None else (mine, rivals)
 
 

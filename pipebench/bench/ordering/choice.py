@@ -19,8 +19,7 @@ from pipebench.domain.value import digest
 from pipebench.domain.verdict import Verdict
 from pipebench.hooks.descriptors import Planner
 from pipebench.hooks.manager import Host
-from pipebench.simulation.metrics import metrics
-from pipebench.simulation.simulate import simulate
+from pipebench.simulation.step_time import mini_batch_s
 
 OWN = "own"
 
@@ -168,8 +167,7 @@ class _Search:
             verdict = judge(self._problem, tried.plan, schedule)
             seconds = None
             if verdict.status != "invalid":
-                trace = simulate(self._problem, tried.plan, schedule)
-                seconds = metrics(self._problem, tried.plan, trace).seconds
+                seconds = mini_batch_s(self._problem, tried.plan, schedule)
         self._known[key] = _ScoredOrder(tried, schedule, verdict, seconds)
         return self._known[key]
 
