@@ -37,13 +37,12 @@ def _order(stages: list[int], rank: int, devices: int, count: int) -> Order:
     rounds, total = len(stages), count * len(stages)
     ahead = devices - rank - 1
     warm = min(total, ahead if rounds == 1 else 2 * ahead + (rounds - 1) * devices)
-    together = 1 if rounds == 1 else devices
-    group, inside = np.divmod(np.arange(total), together * rounds)
-    round_, place = np.divmod(inside, together)
+    group, inside = np.divmod(np.arange(total), devices * rounds)
+    round_, place = np.divmod(inside, devices)
     kinds = "F" * warm + "FB" * (total - warm) + "B" * warm
     forward = np.array([kind == "F" for kind in kinds])
     stage, micro_batch = np.empty(2 * total, np.int64), np.empty(2 * total, np.int64)
     for tasks, rounds_of in ((forward, round_), (~forward, rounds - 1 - round_)):
         stage[tasks] = np.array(stages)[rounds_of]
-        micro_batch[tasks] = group * together + place
+        micro_batch[tasks] = group * devices + place
     return list(zip(kinds, stage.tolist(), micro_batch.tolist(), strict=True))

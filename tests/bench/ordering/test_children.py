@@ -4,12 +4,19 @@ import pytest
 
 from pipebench.bench.cage.installed import installed_host
 from pipebench.bench.ordering.choice import OrderedPlan, order_plan
+from pipebench.bench.ordering.errand import play
 from pipebench.bench.searches.isolation.child import Errand
 from pipebench.bench.searches.isolation.client import (
     Isolation,
 )
 from pipebench.bench.searches.isolation.conversation import ChildExit
+from pipebench.bench.services import HostServices
+from pipebench.domain.errors import PipebenchError
+from pipebench.domain.plan import Plan
+from pipebench.domain.problem import Problem
 from pipebench.domain.result import PlanResult
+from pipebench.domain.schedule import Schedule
+from pipebench.domain.trace import Trace
 from pipebench.hooks.descriptors import Planner
 from pipebench.hooks.installed.catalogue import DescribedHost
 from pipebench.hooks.manager import Host
@@ -56,3 +63,15 @@ def test_the_schedulers_of_one_plugin_share_a_process(installed: DescribedHost, 
 def test_processes_change_no_order(installed: DescribedHost) -> None:
     here, there = ordered(Host()), ordered(installed)
     assert (here.scheduler, here.schedule, here.verdict) == (there.scheduler, there.schedule, there.verdict)
+
+
+def test_an_order_of_a_toy_that_cannot_be_simulated_costs_nothing_else() -> None:
+    class Failing(HostServices):
+        def simulate(self, problem: Problem, plan: Plan, schedule: Schedule) -> Trace:
+            del problem, schedule
+            tried.append(plan)
+            raise PipebenchError("not this one")
+
+    tried: list[Plan] = []
+    assert play(Failing(Host()), "sync", ("1f1b", "gpipe"), simulated=True) >= 0.0
+    assert len(tried) == 2
