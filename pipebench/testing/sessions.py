@@ -21,7 +21,6 @@ from pipebench.bench.searches.isolation.wire import BrokenWire
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.value import digest
 from pipebench.hooks.discovery import is_pythons, is_suites
-from pipebench.system.endings import exit_text
 from pipebench.testing.calls import LONG_S, Answer, Call, Ending
 from pipebench.testing.probe import SAMPLE, WORK, PackageFile
 from pipebench.testing.verdicts import Waived, first_failure
@@ -181,7 +180,7 @@ def package_file(named: str) -> PackageFile:
     )
     ended = isolation().run(errand, LONG_S)
     if not ended.messages:
-        return PackageFile(missing=f"its process {exit_text(ended.code)}")
+        return PackageFile(missing=ended.words)
     return msgspec.msgpack.decode(ended.messages[0], type=PackageFile)
 
 
@@ -196,7 +195,7 @@ def _lost_answer(call: Call, ended: ChildExit) -> Answer:
     """The answer to the call that its process did not survive."""
     if ended.stopped or ended.code == -signal.SIGALRM:
         return Answer(name=call.name, ending="hung", reason=f"no answer within {call.most_s:g} s")
-    how, last = f"its process {exit_text(ended.code)}", last_words(ended.output)
+    how, last = ended.words, last_words(ended.output)
     return Answer(name=call.name, ending="died", reason=f"{how}: {last}" if last else how)
 
 

@@ -27,7 +27,6 @@ from pipebench.domain.value import Value
 from pipebench.hooks.discovery import SUITE, cause
 from pipebench.hooks.manager import Host
 from pipebench.hooks.syntax import parse_reference
-from pipebench.system.endings import exit_text
 
 WORK = f"{__name__}:predict_errand"
 RUN_S = 60.0
@@ -135,7 +134,7 @@ def _in_child(host: Host, runs: Sequence[ExpressedRun]) -> list[Prediction]:
             raise PipebenchError(f"a process that predicts runs sent what cannot be read: {error}") from None
         found += sent
         if len(sent) < len(left):
-            found.append(Prediction(reason=f"its process {exit_text(ended.code)}"))
+            found.append(Prediction(reason=ended.words))
     return found
 
 

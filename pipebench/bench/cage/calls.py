@@ -31,7 +31,6 @@ from pipebench.hooks.calls import UndeclaredCall
 from pipebench.hooks.context import Context, DeadlineReached, LinkRequest, ProfileRequest
 from pipebench.hooks.descriptors import Component, Executor, Profiler, slot_of
 from pipebench.hooks.trust import UntrustedName
-from pipebench.system.endings import exit_text
 
 CALL_S, PROFILE_S = 300.0, 3600.0
 """Limits of a call whose context has no deadline: of any hook, and of a profiler, which may measure."""
@@ -221,9 +220,7 @@ def how_it_ended(ended: ChildExit, limit_s: float) -> str:
     """Why a child sent no result, in a few words."""
     if ended.stopped:
         return f"no result within {limit_s:.3g} s"
-    if ended.lost:
-        return "it brought down the process that runs plugins"
-    return f"its process {exit_text(ended.code)} before it returned"
+    return ended.words if ended.lost else f"{ended.words} before it returned"
 
 
 def _error(reply: HookReply, who: str) -> Exception:

@@ -25,7 +25,6 @@ from pipebench.domain.errors import PipebenchError
 from pipebench.domain.tuning import Tuning
 from pipebench.domain.value import Value
 from pipebench.hooks.manager import Host
-from pipebench.system.endings import exit_text
 
 WORK = f"{__name__}:fit_errand"
 FOLD_S, FOLD_RUNS = 1800.0, 50
@@ -175,5 +174,5 @@ def _in_child(host: Host, task: FoldTask, count: Callable[[], None]) -> list[Fol
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise PipebenchError(f"a process that fits constants sent what cannot be read: {error}") from None
     if len(found) < len(task.folds):
-        raise PipebenchError(f"a process that fits constants {exit_text(ended.code)}")
+        raise PipebenchError(f"constants were not fitted: {ended.words}")
     return found

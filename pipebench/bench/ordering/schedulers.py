@@ -35,7 +35,6 @@ from pipebench.hooks.descriptors import Planner, Scheduler
 from pipebench.hooks.manager import Host
 from pipebench.hooks.placements import takes
 from pipebench.hooks.syntax import parse_reference
-from pipebench.system.endings import exit_text
 
 PRODUCED: dict[RegimeMode, str] = {"sync": "finite", "async": "periodic"}
 """What schedulers of a regime produce."""
@@ -114,7 +113,7 @@ class _Child:
             found += sent
             if len(sent) < len(left):
                 waited_s = time.monotonic() - began_s - ended.prepare_s - ended.wall_s
-                lost = OrderReply(ending="failed", reason=f"its process {exit_text(ended.code)}")
+                lost = OrderReply(ending="failed", reason=ended.words)
                 found.append(out_of_time() if ended.stopped or waited_s > ORDER_S else lost)
         return found
 

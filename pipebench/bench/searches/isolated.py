@@ -37,7 +37,7 @@ from pipebench.bench.services import HostServices
 from pipebench.documents.printable import one_line
 from pipebench.domain.result import PlanResult
 from pipebench.hooks.manager import Host
-from pipebench.system.endings import exit_text, signal_name
+from pipebench.system.endings import signal_name
 
 PREPARE_S = 300.0
 """For importing a planner, compiling its kernels and running it on toy problems; not part of the limit."""
@@ -344,13 +344,11 @@ class _SearchesInChildren:
             return _crash(f"it was not prepared within {PREPARE_S:g} s: import, kernels, toy problems")
         if ended.stopped:
             return SearchReport(status="timeout", reason=f"no plan within {limit_s:.3g} s")
-        if ended.lost:
-            return _crash("it brought down the process that runs searches")
         if ended.code < 0 and -ended.code in DYING_OF_MEMORY and self._died_of_memory(ended):
             reason = f"its process was killed by {signal_name(-ended.code)} at its memory limit"
             return SearchReport(status="memory", reason=reason)
-        before = " before it returned a plan" if ended.code >= 0 else ""
-        return _crash(f"its process {exit_text(ended.code)}{before}")
+        before = " before it returned a plan" if ended.code >= 0 and not ended.lost else ""
+        return _crash(f"{ended.words}{before}")
 
     def _died_of_memory(self, ended: ChildExit) -> bool:
         return bool(self._limits.memory_bytes) and ended.peak_bytes > self._limits.memory_bytes / 2

@@ -1,5 +1,6 @@
 """The talk with one child: its reports and its output, what it is handed, its clock and its limits."""
 
+import contextlib
 import json
 import os
 import select
@@ -21,6 +22,7 @@ from pipebench.bench.searches.isolation.wire import (
     frames,
     receive,
 )
+from pipebench.system.endings import exit_text
 
 END_S = 10.0
 """For what the server or an ended child still has to do."""
@@ -68,6 +70,13 @@ class ChildExit:
     lost: bool = False
     output: str = ""
 
+    @property
+    def words(self) -> str:
+        """How it ended: `its process ended with exit code 3`."""
+        if self.lost:
+            return "it brought down the process that runs plugins"
+        return f"its process {exit_text(self.code)}"
+
 
 class Conversation:
     """One child's streams, from its start to its end. before: called before the child learns anything."""
@@ -100,7 +109,7 @@ class Conversation:
         while True:
             left_s = until_s - time.monotonic()
             if left_s <= 0 and not ended.stopped:
-                self._commands.sendall(KILL)
+                self._command(KILL)
                 ended.stopped, ended.wall_s = True, time.monotonic() - self._began_s
             streams = [stream for stream in (self._reports, self._output) if stream.open]
             writing = [self._hand] if self._hand is not None and self._left else []
@@ -127,11 +136,16 @@ class Conversation:
     def _read_clock(self) -> None:
         """The child has sent its message and waits until its clock was read."""
         self._reads_clock = False
-        self._commands.sendall(READ_CLOCK)
+        self._command(READ_CLOCK)
         told = json.loads(receive(self._commands))
         if "code" in told:
             self._told = told
         self.close_hand()
+
+    def _command(self, command: bytes) -> None:
+        """Tell the server. Where it has said how the child ended it listens no more; what it said is read next."""
+        with contextlib.suppress(ConnectionError):
+            self._commands.sendall(command)
 
     def close_hand(self) -> None:
         """What was handed over is complete."""
@@ -152,7 +166,7 @@ class Conversation:
         if payload is None:
             self.close_hand()
             return time.monotonic() + END_S
-        self._commands.sendall(HAND_OVER)
+        self._command(HAND_OVER)
         told = json.loads(receive(self._commands))
         if "code" in told:  # it ended first
             self._told = told

@@ -1,0 +1,51 @@
+"""How a child ended is told, however long this process takes to listen."""
+
+import os
+import time
+
+import pytest
+
+from pipebench.bench.searches.isolation.child import Channel, Errand
+from pipebench.bench.searches.isolation.client import child_environment, isolation
+from pipebench.bench.searches.isolation.conversation import ChildExit, Handover
+from pipebench.hooks.manager import Host
+
+LATE_S = 0.5
+"""By then the server has said how the child ended, and has closed its line."""
+
+
+def speak(host: Host, given: bytes, channel: Channel) -> None:
+    """Send a message and end with what is handed over as exit code."""
+    del host, given
+    code = int(channel.receive())
+    channel.send(b"last words")
+    os._exit(code)
+
+
+def give_up(host: Host, given: bytes, channel: Channel) -> None:
+    """Say that all is prepared, and end without waiting for anything."""
+    del host, given
+    os.set_blocking(channel._handed, False)
+    channel.receive()  # finds nothing, and raises
+
+
+def ended(work: str, handover: Handover, heard_s: float = 0.0) -> ChildExit:
+    """Of a child that does `work`, heard by somebody who takes as many seconds for each message."""
+    errand = Errand(work=f"{__name__}:{work}", warm=False, environment=child_environment(), memory_bytes=0)
+    return isolation().run(errand, 20.0, handover, heard=lambda _: time.sleep(heard_s))
+
+
+@pytest.mark.parametrize("heard_s", [0.0, LATE_S])
+def test_a_child_that_ends_after_its_message(heard_s: float) -> None:
+    found = ended("speak", Handover(payload=lambda _: b"3", limit_s=20.0), heard_s)
+    assert (found.lost, found.code, found.messages) == (False, 3, [b"last words"])
+
+
+@pytest.mark.parametrize("payload_s", [0.0, LATE_S])
+def test_a_child_that_ends_before_it_is_handed_anything(payload_s: float) -> None:
+    def payload(about: bytes) -> bytes:
+        time.sleep(payload_s)
+        return b"3"
+
+    found = ended("give_up", Handover(payload=payload, limit_s=20.0))
+    assert (found.lost, found.code, found.messages) == (False, 1, [])
