@@ -1,7 +1,7 @@
 """Artefacts run one after the other: which cells, how long they will take, and what came of each."""
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -33,6 +33,7 @@ class ReproduceOptions:
     """What the command line says of the run.
 
     full_within_s: all cells of those artefacts that are expected to take no longer; None: no such limit.
+    framework: which prices each cell's step; None: the costs that the artefact has.
     """
 
     full: bool
@@ -41,11 +42,13 @@ class ReproduceOptions:
     out: Path | None
     fresh: bool
     retry_failed: bool
+    framework: str | None = None
 
     @property
-    def profile_words(self) -> list[str]:
-        """The user's profiles, as typed."""
-        return [word for profile in self.profiles for word in ("--profile", profile)]
+    def words(self) -> list[str]:
+        """The user's profiles and framework, as typed."""
+        found = [word for profile in self.profiles for word in ("--profile", profile)]
+        return found if self.framework is None else [*found, "--framework", self.framework]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +76,19 @@ def choose_cells(host: "Host", name: str, options: ReproduceOptions) -> ChosenAr
     """The artefact and its cells; nothing is made yet. Raises PipebenchError for a name that is not there."""
     described: Any = host.find("artefacts", name).component
     reproduction = host.load(described)()
-    whole, part = (tuple(reproduction.suite(full, options.profiles)) for full in (True, False))
+    suites = (reproduction.suite(full, options.profiles) for full in (True, False))
+    whole, part = (_priced(cells, options.framework) for cells in suites)
     fits = options.full_within_s is not None and sum(cell.expected_s for cell in whole) <= options.full_within_s
     suite = whole if options.full or fits else part
-    words = [name, *(["--full"] if suite != part else []), *options.profile_words]
+    words = [name, *(["--full"] if suite != part else []), *options.words]
     return ChosenArtefact(described, reproduction, suite, whole, shlex.join(["pipebench", "reproduce", *words]))
+
+
+def _priced(cells: "Iterable[Cell]", framework: str | None) -> "tuple[Cell, ...]":
+    """The cells, as a framework runs their steps where one is named."""
+    from msgspec.structs import replace
+
+    return tuple(cells) if framework is None else tuple(replace(cell, framework=framework) for cell in cells)
 
 
 class ArtefactRuns:

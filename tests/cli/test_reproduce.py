@@ -147,6 +147,19 @@ def test_a_profile_of_the_user_is_scaled_to_the_inputs_of_the_artefact() -> None
         assert 0.3 < halved["simulated_s"] / shipped["simulated_s"] < 0.6
 
 
+def test_steps_are_priced_as_a_framework_runs_them(tmp_path: Path) -> None:
+    """On profiles it adds the optimizer and waits; the page says so, and how to make it again."""
+    page = tmp_path / "claims.md"
+    plain = json.loads(done("tiny/one", "--json").stdout)
+    told = json.loads(done("tiny/one", "--framework", "megatron", "--json", "--markdown", str(page)).stdout)
+    assert [result["cell"].get("framework") for result in plain["results"]] == [None] * 3
+    for before, after in ((plain["results"][place], told["results"][place]) for place in (0, 2)):
+        assert after["cell"]["framework"] == "megatron"
+        assert after["row"]["simulated_s"] > before["row"]["simulated_s"]
+    assert "micro-batch 8, framework megatron" in page.read_text()
+    assert "pipebench reproduce tiny/one --framework megatron" in page.read_text()
+
+
 def test_full_runs_the_other_cells() -> None:
     told = json.loads(done("tiny/one", "--full", "--json").stdout)
     assert [result["cell"]["devices"] for result in told["results"]] == [2, 2, 4]
@@ -159,6 +172,7 @@ def test_full_runs_the_other_cells() -> None:
         (("tiny/one", "--fresh"), "--out"),
         (("tiny/one", "--retry-failed"), "--out"),
         (("tiny/one", "--profile", "nowhere.txt"), "nowhere.txt"),
+        (("tiny/one", "--framework", "megatro"), "did you mean 'megatron'?"),
     ],
 )
 def test_mistakes_are_told(arguments: tuple[str, ...], words: str) -> None:

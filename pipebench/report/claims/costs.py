@@ -46,6 +46,7 @@ def _platform(cells: Sequence[Cell]) -> str:
         ("bandwidth", lambda cell: None if cell.bandwidth is None else str(cell.bandwidth)),
         ("optimizer", lambda cell: None if cell.optimizer is None else str(cell.optimizer)),
         ("micro-batch", lambda cell: None if cell.micro_batch is None else str(cell.micro_batch)),
+        ("framework", lambda cell: cell.framework),
     )
     for name, of in named:
         values = _values(cells, of)

@@ -7,7 +7,7 @@ from typing import cast
 import click
 
 from pipebench.cli.application import open_host, show_new_warnings
-from pipebench.cli.completion import one_of
+from pipebench.cli.completion import frameworks, one_of
 from pipebench.cli.parameters import OneOf, WholeFrom
 from pipebench.cli.terminal import console, print_json, say
 from pipebench.documents.units import quantity
@@ -21,12 +21,6 @@ def _devices() -> Mapping[str, str]:
     return dict.fromkeys(device_names(), "")
 
 
-def _frameworks() -> Mapping[str, str]:
-    from pipebench.formats.frameworks.facts import framework_names
-
-    return dict.fromkeys(framework_names(), "")
-
-
 @click.command()
 @click.argument("runs", nargs=-1, required=True, type=click.Path())
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="The calibration file to write (TOML).")
@@ -35,7 +29,7 @@ def _frameworks() -> Mapping[str, str]:
     shell_complete=one_of(_devices),
     help="The device that logs are from; of tables, fit runs on this one only.",
 )
-@click.option("--framework", shell_complete=one_of(_frameworks), help="Fit runs under this framework only.")
+@click.option("--framework", shell_complete=one_of(frameworks), help="Fit runs under this framework only.")
 @click.option(
     "--trace",
     "traces",

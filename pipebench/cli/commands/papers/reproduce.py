@@ -10,7 +10,7 @@ import click
 from pipebench.cli.application import open_host
 from pipebench.cli.artefact_files import ArtefactRun, write_pages
 from pipebench.cli.artefact_runs import ArtefactRuns, ReproduceOptions
-from pipebench.cli.completion import of_slot, one_of
+from pipebench.cli.completion import frameworks, of_slot, one_of
 from pipebench.cli.parameters import NO_WAIT, WholeFrom, patience_s
 from pipebench.cli.terminal import console, print_json, say
 from pipebench.domain.errors import ExitCode, PipebenchError
@@ -46,6 +46,11 @@ def print_artefact(done: ArtefactRun) -> None:
     help="All cells of the artefacts that are expected to take no longer than this each, such as 30min.",
 )
 @click.option("--profile", "-p", "profiles", multiple=True, help="Profile files to run beside what ships.")
+@click.option(
+    "--framework",
+    shell_complete=one_of(frameworks),
+    help="Price each step as a training framework runs it (`pipebench list frameworks`), not as the paper counts.",
+)
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for chart, table, series and a store.")
 @click.option("--fresh", is_flag=True, help="Run what the store in --out holds already, too.")
 @click.option("--retry-failed", is_flag=True, help="Run crashes and timeouts of the store again.")
@@ -60,6 +65,7 @@ def command(
     full: bool,
     full_within: str | None,
     profiles: tuple[str, ...],
+    framework: str | None,
     out: Path | None,
     fresh: bool,
     retry_failed: bool,
@@ -88,7 +94,7 @@ def command(
     if full and full_within is not None:
         raise click.UsageError("--full runs all cells of all artefacts: leave --full-within out")
     within_s = parse_seconds(full_within) if full_within else None
-    options = ReproduceOptions(full, within_s, profiles, out, fresh, retry_failed)
+    options = ReproduceOptions(full, within_s, profiles, out, fresh, retry_failed, framework)
     page, table = checked_page_path(html), checked_markdown_path(markdown)
     host = open_host()
     where = Where(jobs=jobs or 1, patience_s=patience_s(no_wait))
@@ -102,7 +108,7 @@ def command(
         plain = [each.plain for each in done]
         print_json(plain if every else plain[0])
     extent = ["--full"] if full else ["--full-within", full_within] if full_within else []
-    words = ["--all" if every else artefact or "", *extent, *options.profile_words]
+    words = ["--all" if every else artefact or "", *extent, *options.words]
     again = shlex.join(["pipebench", "reproduce", *words, "--out", "FOLDER", "--markdown", "FILE"])
     write_pages(page, table, done, runs.not_run, again, store)
     if interrupted is not None:
