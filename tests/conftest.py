@@ -17,7 +17,7 @@ from tests.cli.command_line import CommandLine
 
 # The first example of a test may compile: no deadline. A change is judged by the same examples each time, the
 # night draws others.
-settings.register_profile("change", deadline=None, derandomize=True)
+settings.register_profile("change", deadline=None, derandomize=True, max_examples=50)
 settings.register_profile("night", deadline=None)
 settings.load_profile("change")
 

@@ -27,7 +27,7 @@ def valid_cases() -> dict[str, Case]:
 def of_kind(kind: str) -> Certificate:
     """The certificate of a plan of a small problem with such a bound (pipebench.bounds.time)."""
     if kind == "fill":
-        return of_case(valid_cases()["copies of replicas, 4 pinned"])
+        return of_case("copies of replicas, 4 pinned")
     problem, plan, scheduler = _small(kind)
     return certificate(problem, plan, services().schedule(scheduler, problem, plan), {})
 
@@ -54,7 +54,9 @@ def _small(kind: str) -> tuple[Problem, Plan, str]:
     return problem, stages_plan([[0, 1, 2, 3, 4]]), "1f1b"
 
 
-def of_case(case: Case) -> Certificate:
-    """The certificate of a golden case."""
+@cache
+def of_case(name: str) -> Certificate:
+    """The certificate of a golden case, made once."""
+    case = valid_cases()[name]
     assert case.schedule is not None
     return certificate(case.problem, case.plan, case.schedule, {"planner": case.name})

@@ -159,7 +159,7 @@ def test_a_forward_of_no_time_holds_what_begins_beside_it() -> None:
 def test_peaks_are_those_of_the_check() -> None:
     for case in valid_cases().values():
         assert case.schedule is not None
-        content = json.loads(of_case(case).data)["content"]
+        content = json.loads(of_case(case.name).data)["content"]
         peaks = check_schedule(case.problem, case.plan, case.schedule).peak_bytes
         assert dict(content["claims"]["peak_bytes"]) == peaks
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command_line import CommandLine
+from tests.nightly import mostly_at_night
 
 PLANNERS = "graphpipe,graphpipe[variant=paper]"
 
@@ -26,7 +27,7 @@ def profile(folder: Path, operators: int, edges: list[tuple[int, int]]) -> list[
     return ["--profile", f"{file}[batch=1]", "--memory", "16GB"]
 
 
-@pytest.mark.parametrize("devices", ["1", "4"])
+@pytest.mark.parametrize("devices", mostly_at_night(["1", "4"], ["4"]))
 @pytest.mark.parametrize(
     ("operators", "edges"),
     [

@@ -14,6 +14,7 @@ from pipebench.domain.errors import ExitCode
 from pipebench.formats.documents import write_document
 from tests.builders import chain_problem, cluster, stages_plan
 from tests.cli.command_line import CommandLine
+from tests.nightly import mostly_at_night
 from tests.track.made_nights import MACHINE, add_nights, measured, night, subject
 
 SMALL = ("--profile", "resnet50", "--devices", "2", "--mini-batch", "8")
@@ -66,7 +67,7 @@ GATES = {
 """Commands that fail, and how."""
 
 
-@pytest.mark.parametrize("buffered", [True, False])
+@pytest.mark.parametrize("buffered", mostly_at_night([True, False], [True]))
 @pytest.mark.parametrize("arguments", GATES)
 def test_a_gate_fails_before_a_reader_who_has_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], buffered: bool

@@ -113,8 +113,11 @@ def plain(line: str) -> str:
 LONG = {
     "docs/explanation/accuracy.md",
     "docs/explanation/trials.md",
+    "docs/how-to/accuracy.md",
     "docs/how-to/compare.md",
     "docs/how-to/publish-a-plugin.md",
+    "docs/how-to/slurm.md",
+    "docs/how-to/track.md",
     "docs/how-to/your-model-and-cluster.md",
 }
 """Pages whose commands take long and are in other tests as well."""

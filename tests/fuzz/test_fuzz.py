@@ -19,6 +19,7 @@ from tests.fuzz.runner import Run, run
 from tests.fuzz.seeds import Seed, Workshop
 from tests.fuzz.targets import TARGETS
 from tests.fuzz.worker import run_case
+from tests.nightly import mostly_at_night
 
 INPUTS, PART, RUN_SEED = 400, 200, 18
 
@@ -34,7 +35,7 @@ def seeds(fixed: Path) -> list[Seed]:
 
 
 @pytest.mark.timeout(900)  # some 30 s of CPU, on a machine with other work
-@pytest.mark.parametrize("first", range(0, INPUTS, PART))
+@pytest.mark.parametrize("first", mostly_at_night(range(0, INPUTS, PART), [0]))
 def test_no_input_breaks_a_command(fixed: Path, seeds: list[Seed], tmp_path: Path, first: int) -> None:
     asked = Run(PART, RUN_SEED, first)
     outcomes = run(asked, fixed)

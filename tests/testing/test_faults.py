@@ -6,6 +6,7 @@ from pipebench.hooks.manager import Host
 from pipebench.testing import executors
 from pipebench.testing.kit import check_plugin
 from pipebench.testing.planners import questions
+from tests.nightly import mostly_at_night
 
 PLANNERS = {
     "faulty-honest": set(),
@@ -44,6 +45,8 @@ PLANNERS = {
     "faulty_discovery": {"discovery"},
     "faulty_greeting": {"discovery"},
 }
+SLOW = {"faulty-files-times", "faulty-offload-daemon"}
+"""Faults that a check finds in another planner as well."""
 SCHEDULES = {"validity-one-stage", "validity-chain", "validity-branches"}
 OTHERS = {
     "executor-honest": set(),
@@ -81,7 +84,7 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("name", PLANNERS)
+@pytest.mark.parametrize("name", mostly_at_night(PLANNERS, PLANNERS.keys() - SLOW))
 def test_the_fault_of_a_planner_is_named(faulty_host: Host, name: str) -> None:
     report = check_plugin(faulty_host, name)
     assert {o.check: o.reason for o in report.outcomes if o.status == "failed"}.keys() == PLANNERS[name]

@@ -98,6 +98,7 @@ def test_kernels_of_a_trace_are_fitted_with_its_run() -> None:
         assert each.kernels_after_s == pytest.approx(each.traced.kernels_s, rel=0.02)
 
 
+@pytest.mark.nightly
 def test_kernels_that_disagree_with_the_time_change_the_fit() -> None:
     runs, traced = traced_runs({"launch_us": 40.0})
     slower = {name: replace(each, kernels_s=1.3 * each.kernels_s) for name, each in traced.items()}

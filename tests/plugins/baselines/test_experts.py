@@ -8,13 +8,14 @@ from pipebench.costs.model import CostModel
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.problem import Pins
 from tests.language_models import TINY, problem
+from tests.nightly import mostly_at_night
 from tests.plugins.running import services
 from tests.plugins.sound import sound_plan
 
 ROUTED: dict[str, Any] = TINY | {"layers": 4, "vocab": 2000, "architecture": "mixtral", "experts": 8, "active": 2}
 
 
-@pytest.mark.parametrize("ranks", [2, 4, 8])
+@pytest.mark.parametrize("ranks", mostly_at_night([2, 4, 8], [4]))
 @pytest.mark.parametrize(
     ("planner", "pins"),
     [

@@ -113,7 +113,7 @@ def test_the_plan_of_pipers_memory_reaches_its_claim_where_memory_is_left_aside(
     assert steady_s(problem, found.plan.without_in_flight()) == pytest.approx(found.claimed_native, rel=0.03)
 
 
-@pytest.mark.parametrize("memory", mostly_at_night(["suite", "piper"], ["suite"]))
+@pytest.mark.parametrize("memory", mostly_at_night(["suite", "piper"], ()))
 def test_over_charged_links_bert_is_as_fast_as_claimed_less_what_overlaps(memory: str) -> None:
     """Piper adds transfers to the compute of a stage, in the simulation they go on beside it."""
     problem, found = bert(BANDWIDTH, memory)

@@ -14,7 +14,7 @@ from pipebench.domain.errors import InfeasibleProblem, PipebenchError
 from pipebench.domain.problem import Problem, Regime, RegimeMode
 from pipebench.simulation.metrics import metrics
 from pipebench.simulation.simulate import simulate
-from tests.nightly import examples
+from tests.nightly import examples, mostly_at_night
 from tests.plugins.running import services
 from tests.plugins.search.test_search import WHOLE, context, found, nanoseconds
 from tests.plugins.search.tiny import KINDS, NS, Kind, all_plans, optimum_ns, tiny, with_memory
@@ -58,7 +58,7 @@ def test_the_bound_is_never_above_the_optimum_and_near_it(hundred: int, kind: Ki
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("number", [2, 4, 7, 27, 613])
+@pytest.mark.parametrize("number", mostly_at_night([2, 4, 7, 27, 613], [27, 613]))
 def test_without_a_flush_the_bound_is_never_above_the_optimum(number: int, kind: Kind) -> None:
     """The loosest ones of a sample, one in which replicas in turn are more than micro-batches, and a chain whose
     best plan has operators on two devices that might seem to go on one.

@@ -110,6 +110,7 @@ def test_descents_alone_hardly_miss_it(mode: RegimeMode, monkeypatch: pytest.Mon
     assert optimum_ns(problem, best_ns) == best_ns
 
 
+@pytest.mark.nightly
 def test_where_memory_is_tight_it_beats_annealing() -> None:
     """What 14 s of annealing found, over places, recomputation, micro-batches and joined operators."""
     assert nanoseconds(found(tight(3, "async"), context(steps=60))) <= 23_424_936
