@@ -32,7 +32,8 @@ from pipebench.domain.limits import MOST_MESSAGE_BYTES
 from pipebench.hooks.discovery import SUITE
 from pipebench.hooks.programs.program_call import THREAD_LIMITS, THREADS
 
-START_S = 60.0
+START_S, WARM_S = 60.0, 300.0
+"""For the server to start, and to get warm: on a new installation it compiles kernels first."""
 KEPT_OUTPUT_BYTES = 4096
 START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[2]);"
@@ -148,6 +149,7 @@ class Isolation:
             receive(self._control)
             self._greeted = True
         if self._gets_warm and not self._warm:
+            self._control.settimeout(WARM_S)
             receive(self._control)
             self._warm = True
             self.folders.keep_kernels(SUITE)
