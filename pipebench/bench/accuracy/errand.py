@@ -11,7 +11,7 @@ from pipebench.bench.accuracy.expression import ExpressedRun
 from pipebench.bench.accuracy.measurement import Predictor, Simulated
 from pipebench.bench.machine.memory_limit import SEARCH_MEMORY_BYTES
 from pipebench.bench.ordering.errand import play
-from pipebench.bench.searches.isolated import PREPARE_S, compiled_seconds
+from pipebench.bench.searches.isolated import PREPARE_S, HandOver, after_compiling
 from pipebench.bench.searches.isolation.child import Channel, Errand
 from pipebench.bench.searches.isolation.client import (
     child_environment,
@@ -140,7 +140,6 @@ def _in_child(host: Host, runs: Sequence[ExpressedRun]) -> list[Prediction]:
 
 def _run(host: Host, runs: Sequence[ExpressedRun]) -> ChildExit:
     """A child that predicts runs. The suite's kernels are compiled before, and kept, by one that sees none."""
-    payload, handed = msgspec.msgpack.encode(tuple(runs)), False
     errand = Errand(
         work=WORK,
         given=msgspec.msgpack.encode(own_schedulers(host, runs)),
@@ -150,17 +149,13 @@ def _run(host: Host, runs: Sequence[ExpressedRun]) -> ChildExit:
         memory_bytes=SEARCH_MEMORY_BYTES,
     )
 
-    def hand_over(about: bytes) -> bytes | None:
-        nonlocal handed
-        handed = handed or compiled_seconds(about) == 0
-        return payload if handed else None
+    def run(hand_over: HandOver) -> ChildExit:
+        handover = Handover(payload=hand_over, limit_s=RUN_S * len(runs))
+        return isolation().run(errand, PREPARE_S, handover, SUITE)
 
-    handover = Handover(payload=hand_over, limit_s=RUN_S * len(runs))
-    ended = isolation().run(errand, PREPARE_S, handover, SUITE)
-    if ended.prepared and not handed:
-        isolation().folders.keep_kernels(SUITE)
-        handed = True
-        ended = isolation().run(errand, PREPARE_S, handover, SUITE)
+    ended, _ = after_compiling(
+        run, msgspec.msgpack.encode(tuple(runs)), lambda: isolation().folders.keep_kernels(SUITE)
+    )
     return ended
 
 

@@ -49,6 +49,8 @@ WARM_FACTOR, WARM_MARGIN_S = 3.0, 0.1
 """How much more CPU the first search may use than the later ones before a row says so."""
 NOTED_PREPARE_S = 2.0
 """CPU seconds before the problem is known, from which on a row says so."""
+HandOver = Callable[[bytes], bytes | None]
+"""As `Handover.payload`."""
 Heard = Callable[[str], None]
 """Told in words how far a search is."""
 ENDED_FROM_OUTSIDE: tuple[SearchStatus, ...] = ("timeout", "memory", "crashed")
@@ -238,18 +240,11 @@ class _SearchesInChildren:
 
     def search(self, request: SearchRequest, limit_s: float, calibrate: bool = False) -> TimedSearch:
         """One search. Kernels that are not on disk yet are compiled first, by a child that sees no problem."""
-        payload = self._payload(request)
-        compiled_s: list[float] = []
-
-        def hand_over(about: bytes) -> bytes | None:
-            compiled_s.append(compiled_seconds(about))
-            return None if self._is_new(compiled_s[-1]) else payload
-
+        payload, known = self._payload(request), self._given in isolation().compiled
         began_s = time.monotonic()
-        ended = self._run(hand_over, limit_s, calibrate)
-        if ended.prepared and self._is_new(compiled_s[-1]):
-            self._keep()
-            ended = self._run(hand_over, limit_s, calibrate)
+        ended, compiled_s = after_compiling(
+            lambda hand_over: self._run(hand_over, limit_s, calibrate), payload, None if known else self._keep
+        )
         report = self._with_offered(self._report(ended, limit_s))
         return TimedSearch(
             report=report,
@@ -257,7 +252,7 @@ class _SearchesInChildren:
             peak_bytes=ended.peak_bytes or None,
             first=Sample(cpu_s=ended.cpu_s, wall_s=ended.wall_s, calibration_cpu_s=ended.calibration_cpu_s),
             prepare_s=max(0.0, time.monotonic() - began_s - ended.wall_s),
-            compile_s=sum(compiled_s) + report.compile_s,
+            compile_s=compiled_s + report.compile_s,
             notices=_prepare_notices(ended.prepare_cpu_s),
         )
 
@@ -272,14 +267,11 @@ class _SearchesInChildren:
         if self._given not in isolation().compiled and self._run(lambda _: None, 0.0, calibrate=False).prepared:
             self._keep()
 
-    def _is_new(self, compiled_s: float) -> bool:
-        return compiled_s > 0 and self._given not in isolation().compiled
-
     def _keep(self) -> None:
         isolation().compiled.add(self._given)
         isolation().folders.keep_kernels(self._planner.kernel_owner)
 
-    def _run(self, hand_over: Callable[[bytes], bytes | None], limit_s: float, calibrate: bool) -> ChildExit:
+    def _run(self, hand_over: HandOver, limit_s: float, calibrate: bool) -> ChildExit:
         errand = Errand(
             work=WORK,
             given=self._given,
@@ -369,7 +361,32 @@ def _warm_calibrations() -> None:
     calibration.calibrate()
 
 
-def compiled_seconds(about: bytes) -> float:
+def after_compiling(
+    run: Callable[[HandOver], ChildExit], payload: bytes, keep: Callable[[], None] | None
+) -> tuple[ChildExit, float]:
+    """Hand a payload to a child that finds its kernels on disk, and the seconds that were compiled before.
+
+    run: a child that says what it compiled before it is handed anything. Where it compiled, it is handed nothing,
+    what it left is kept, and another one is run: kernels that are kept are of children that have seen no problem.
+    keep: None where all is kept already.
+    """
+    compiled_s: list[float] = []
+
+    def hand_over(about: bytes) -> bytes | None:
+        compiled_s.append(_compiled_seconds(about))
+        return None if is_first() else payload
+
+    def is_first() -> bool:
+        return keep is not None and len(compiled_s) == 1 and compiled_s[0] > 0
+
+    ended = run(hand_over)
+    if keep is not None and ended.prepared and is_first():
+        keep()
+        ended = run(hand_over)
+    return ended, sum(compiled_s)
+
+
+def _compiled_seconds(about: bytes) -> float:
     """What a child says of its compiler; it decides only whether kernels are kept."""
     try:
         return msgspec.msgpack.decode(about, type=float)
