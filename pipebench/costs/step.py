@@ -2,6 +2,7 @@
 
 from msgspec.structs import replace
 
+from pipebench.documents.units import readable_bytes
 from pipebench.domain.cluster import Cluster
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.framework import Framework, StepCosts
@@ -30,8 +31,9 @@ def with_tensor_memory(cluster: Cluster, framework: Framework) -> Cluster:
     for each in cluster.types:
         left_bytes = int((each.memory_bytes - framework.context_bytes) / (1 + framework.slack))
         if left_bytes <= 0:
+            whole = readable_bytes(each.memory_bytes)
             raise PipebenchError(
-                f"device type {each.name!r}: {framework.name} leaves no memory of {each.memory_bytes} bytes",
+                f"device type {each.name!r}: {framework.name} leaves none of its {whole} to tensors",
                 "use a device with more memory, or leave out --framework",
             )
         types.append(replace(each, memory_bytes=left_bytes))

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from pipebench.domain.errors import ExitCode
 from pipebench.formats.frameworks.facts import framework_names
 from tests.cli.command_line import CommandLine
 
@@ -77,3 +78,11 @@ def test_tensors_get_what_a_process_sees_of_a_card_or_what_is_said(
     done = pipebench("plan", "layout", *model, *options, *memory)
     assert done.code == 0, done.err
     assert f"{left} are left to tensors under megatron" in done.err
+
+
+def test_a_device_that_a_framework_fills_alone_is_refused(pipebench: CommandLine) -> None:
+    """Its context and libraries take more than there is."""
+    small = ("--profile", "resnet50", "--devices", "2", "--mini-batch", "8", "--memory", "0.4GB")
+    done = pipebench("plan", "uniform", *small, "--framework", "megatron")
+    assert (done.code, done.out) == (ExitCode.USAGE, "")
+    assert "megatron leaves none of its 0.400 GB to tensors (use a device with more memory" in done.err
