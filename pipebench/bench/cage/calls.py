@@ -220,7 +220,7 @@ def how_it_ended(ended: ChildExit, limit_s: float) -> str:
     """Why a child sent no result, in a few words."""
     if ended.stopped:
         return f"no result within {limit_s:.3g} s"
-    return ended.words if ended.lost else f"{ended.words} before it returned"
+    return ended.words if ended.lost or ended.flaw else f"{ended.words} before it returned"
 
 
 def _error(reply: HookReply, who: str) -> Exception:

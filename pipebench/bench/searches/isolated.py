@@ -320,6 +320,8 @@ class _SearchesInChildren:
         return SearchReport(status="found", result=offered)
 
     def _report(self, ended: ChildExit, limit_s: float) -> SearchReport:
+        if ended.flaw:
+            return _crash(ended.words)
         try:
             reports = [msgspec.msgpack.decode(payload, type=SearchReport) for payload in ended.messages]
         except (BrokenWire, msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:

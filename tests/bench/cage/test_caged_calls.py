@@ -7,8 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from pipebench.bench.cage.calls import how_it_ended
 from pipebench.bench.cage.installed import installed_host
 from pipebench.bench.problems.plugin_sources import build_graph, profile_graph
+from pipebench.bench.searches.isolation.conversation import ChildExit
 from pipebench.domain.errors import InfeasibleProblem, InvalidValue, PipebenchError, UnsupportedProblem
 from pipebench.domain.value import Value
 from pipebench.hooks.context import Context, ProfileRequest
@@ -191,3 +193,16 @@ def test_a_wrong_value_is_told_with_the_component_that_made_it(
     request = ProfileRequest(devices=(), micro_batches=(1,))
     with pytest.raises(InvalidValue, match=r"^profiler negative: operator 'op0': forward_s\[0\] is -1\.0"):
         profile_graph(host, "negative", build_graph(host, parse_reference("mine")), request)
+
+
+@pytest.mark.parametrize(
+    ("ended", "words"),
+    [
+        (ChildExit(code=3), "its process ended with exit code 3 before it returned"),
+        (ChildExit(code=-9, stopped=True), "no result within 5 s"),
+        (ChildExit(lost=True), "it brought down the process that runs plugins"),
+        (ChildExit(code=-9, flaw="a frame of 9 bytes"), "its process sent a frame of 9 bytes"),
+    ],
+)
+def test_how_a_call_without_a_result_ended(ended: ChildExit, words: str) -> None:
+    assert how_it_ended(ended, 5.0) == words

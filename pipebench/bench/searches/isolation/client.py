@@ -18,7 +18,14 @@ from msgspec.structs import replace
 
 from pipebench.bench.searches.isolation.child import Errand
 from pipebench.bench.searches.isolation.confinement import passed_environment
-from pipebench.bench.searches.isolation.conversation import END_S, ChildExit, Conversation, Handover, Stream
+from pipebench.bench.searches.isolation.conversation import (
+    END_S,
+    ChildExit,
+    Conversation,
+    Handover,
+    Reports,
+    Stream,
+)
 from pipebench.bench.searches.isolation.folders import ChildFolders
 from pipebench.bench.searches.isolation.hidden import hidden_paths
 from pipebench.bench.searches.isolation.wire import (
@@ -169,7 +176,7 @@ class Isolation:
         theirs = [their_reports, their_output, their_hand, their_commands.fileno()]
         conversation = Conversation(
             commands,
-            Stream(reports, MOST_MESSAGE_BYTES, heard),
+            Reports(reports, MOST_MESSAGE_BYTES, heard),
             Stream(output, KEPT_OUTPUT_BYTES),
             hand,
             handover,

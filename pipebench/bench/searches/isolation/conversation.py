@@ -5,6 +5,7 @@ import json
 import os
 import select
 import socket
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ from pipebench.bench.searches.isolation.wire import (
     READY,
     BrokenWire,
     frame,
-    frames,
+    next_frame,
     receive,
 )
 from pipebench.system.endings import exit_text
@@ -53,6 +54,7 @@ class ChildExit:
     outliving: processes that still ran after it.
     calibration_cpu_s: of each calibration right before it was started.
     stopped: it reached a limit and was ended. lost: the server itself went down.
+    flaw: what is wrong with what it sent, for which it was ended; none of its messages counts then.
     output: the tail of what was printed.
     """
 
@@ -68,6 +70,7 @@ class ChildExit:
     calibration_cpu_s: dict[str, float] = field(default_factory=dict)
     stopped: bool = False
     lost: bool = False
+    flaw: str = ""
     output: str = ""
 
     @property
@@ -75,7 +78,7 @@ class ChildExit:
         """How it ended: `its process ended with exit code 3`."""
         if self.lost:
             return "it brought down the process that runs plugins"
-        return f"its process {exit_text(self.code)}"
+        return f"its process sent {self.flaw}" if self.flaw else f"its process {exit_text(self.code)}"
 
 
 class Conversation:
@@ -84,7 +87,7 @@ class Conversation:
     def __init__(
         self,
         commands: socket.socket,
-        reports: "Stream",
+        reports: "Reports",
         output: "Stream",
         hand: int,
         handover: Handover | None,
@@ -108,29 +111,33 @@ class Conversation:
             self.close_hand()
         while True:
             left_s = until_s - time.monotonic()
-            if left_s <= 0 and not ended.stopped:
+            if left_s <= 0 and not ended.stopped and not ended.flaw:
                 self._command(KILL)
                 ended.stopped, ended.wall_s = True, time.monotonic() - self._began_s
             streams = [stream for stream in (self._reports, self._output) if stream.open]
             writing = [self._hand] if self._hand is not None and self._left else []
-            wait_s = END_S if ended.stopped else max(0.0, left_s)
+            wait_s = END_S if ended.stopped or ended.flaw else max(0.0, left_s)
             waiting: list[socket.socket | Stream] = [self._commands, *streams]
             ready, writable, _ = select.select(waiting, writing, [], wait_s)
             if self._output in ready:
                 self._output.read()
             if self._reports in ready and self._reports.read() and not ended.stopped:
                 ended.wall_s = time.monotonic() - self._began_s
-            if self._reads_clock and any(each[:1] == MESSAGE for each in frames(self._reports.kept)):
+            if self._reports.flaw and not ended.flaw:
+                self._command(KILL)
+                ended.flaw = self._reports.flaw
+            if self._reads_clock and any(each[:1] == MESSAGE for each in self._reports.frames):
                 self._read_clock()
             if self._commands in ready:
                 return self._finish(json.loads(receive(self._commands)))
             if writable:
                 self._write()
-            if self._handover is not None and not ended.prepared and not ended.stopped and self._is_prepared():
+            over = ended.stopped or ended.flaw
+            if self._handover is not None and not ended.prepared and not over and self._is_prepared():
                 until_s = self._hand_over(self._handover)
             if self._told is not None:
                 return self._finish(self._told)
-            if ended.stopped and not ready:
+            if (ended.stopped or ended.flaw) and not ready:
                 raise BrokenWire("the server does not answer")
 
     def _read_clock(self) -> None:
@@ -154,14 +161,13 @@ class Conversation:
         self._hand, self._left = None, memoryview(b"")
 
     def _is_prepared(self) -> bool:
-        first = frames(self._reports.kept)[:1]
-        return bool(first) and first[0][:1] == READY
+        return bool(self._reports.frames) and self._reports.frames[0][:1] == READY
 
     def _hand_over(self, handover: Handover) -> float:
         """Start the child's clock, then hand over; the time at which it must have ended."""
         ended = self._ended
         self._before()
-        payload = handover.payload(frames(self._reports.kept)[0][1:])
+        payload = handover.payload(self._reports.frames[0][1:])
         ended.prepared, ended.prepare_s = True, time.monotonic() - self._began_s
         if payload is None:
             self.close_hand()
@@ -193,18 +199,19 @@ class Conversation:
         ended = self._ended
         ended.code, ended.peak_bytes = int(told["code"]), int(told["peak_bytes"])
         ended.cpu_s, ended.outliving = told["cpu_s"], int(told["outliving"])
-        ended.messages = [each[1:] for each in frames(self._reports.kept) if each[:1] == MESSAGE]
+        ended.flaw = self._reports.flaw
+        sent = () if ended.flaw else self._reports.frames
+        ended.messages = [each[1:] for each in sent if each[:1] == MESSAGE]
         ended.output = bytes(self._output.kept).decode(errors="replace")
         return ended
 
 
 class Stream:
-    """What comes out of a pipe; of more than `keep` bytes the last. heard: told of each message in it."""
+    """What comes out of a pipe; of more than `keep` bytes the last."""
 
-    def __init__(self, descriptor: int, keep: int, heard: Callable[[bytes], None] | None = None) -> None:
+    def __init__(self, descriptor: int, keep: int) -> None:
         os.set_blocking(descriptor, False)
         self._descriptor, self._keep = descriptor, keep
-        self._heard, self._told = heard, 0
         self.kept = bytearray()
         self.open = True
 
@@ -218,20 +225,51 @@ class Stream:
         except BlockingIOError:
             return False
         self.open = bool(part)
+        self._take(part)
+        return self.open
+
+    def _take(self, part: bytes) -> None:
         self.kept += part
         if len(self.kept) > self._keep:
             del self.kept[: -self._keep]
-        if self._heard is not None:
-            self._tell(self._heard)
-        return self.open
-
-    def _tell(self, heard: Callable[[bytes], None]) -> None:
-        for each in frames(self.kept[self._told :]):
-            self._told += HEADER.size + len(each)
-            if each[:1] in (MESSAGE, PROGRESS):
-                heard(each[1:])
 
     def drain(self) -> None:
         """Take the rest of what has been written."""
         while self.open and self.read():
             pass
+
+
+class Reports(Stream):
+    """What a child reports, frame by frame. heard: told of each message and of all progress.
+
+    frames: those that came, progress apart. flaw: what is wrong with what came, after which nothing is kept.
+    """
+
+    def __init__(self, descriptor: int, keep: int, heard: Callable[[bytes], None] | None = None) -> None:
+        super().__init__(descriptor, keep)
+        self._heard, self._held_bytes = heard, 0
+        self.frames: list[bytes] = []
+        self.flaw = ""
+
+    def _take(self, part: bytes) -> None:
+        if self.flaw:
+            return
+        self.kept += part
+        position = 0
+        try:
+            while (each := next_frame(self.kept, position)) is not None:
+                position += HEADER.size + len(each)
+                self._add(each)
+        except BrokenWire as error:
+            self.flaw = str(error)
+        del self.kept[:position]
+
+    def _add(self, each: bytes) -> None:
+        if self._heard is not None and each[:1] in (MESSAGE, PROGRESS):
+            self._heard(each[1:])
+        if each[:1] == PROGRESS:
+            return
+        self._held_bytes += sys.getsizeof(each)  # of short ones Python holds much more than came
+        if self._held_bytes > self._keep:
+            raise BrokenWire(f"more than {self._keep} bytes")
+        self.frames.append(each)

@@ -51,17 +51,16 @@ def receive_with_descriptors(connection: socket.socket, count: int) -> tuple[byt
     return _exactly(connection, _length(header)), descriptors
 
 
-def frames(received: bytes | bytearray) -> list[bytes]:
-    """The whole frames at the start of what a pipe gave. Raises Broken for a length out of bounds."""
-    found, position = [], 0
-    while position + HEADER.size <= len(received):
-        length = _length(received[position : position + HEADER.size])
-        position += HEADER.size
-        if position + length > len(received):
-            break
-        found.append(bytes(received[position : position + length]))
-        position += length
-    return found
+def next_frame(received: bytes | bytearray, position: int) -> bytes | None:
+    """The frame that begins there in what a pipe gave; None where it is not whole yet.
+
+    Raises BrokenWire for a length out of bounds.
+    """
+    begins = position + HEADER.size
+    if begins > len(received):
+        return None
+    ends = begins + _length(received[position:begins])
+    return bytes(received[begins:ends]) if ends <= len(received) else None
 
 
 def _length(header: bytes | bytearray) -> int:

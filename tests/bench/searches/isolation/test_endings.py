@@ -9,6 +9,8 @@ from pipebench.bench.searches.isolation import client
 from pipebench.bench.searches.isolation.child import Channel, Errand
 from pipebench.bench.searches.isolation.client import child_environment, isolation, server_of_its_own
 from pipebench.bench.searches.isolation.conversation import ChildExit, Handover
+from pipebench.bench.searches.isolation.wire import HEADER, MESSAGE, write_all
+from pipebench.domain.limits import MOST_MESSAGE_BYTES
 from pipebench.hooks.manager import Host
 
 LATE_S = 0.5
@@ -60,3 +62,53 @@ def test_to_get_warm_may_take_longer_than_a_start(monkeypatch: pytest.MonkeyPatc
         isolation().prepare()
         assert isolation().fits()
         assert not ended("speak", Handover(payload=lambda _: b"0", limit_s=20.0)).lost
+
+
+def babble(host: Host, given: bytes, channel: Channel) -> None:
+    """Send a message, then a frame that is too long, and end or wait as is handed over."""
+    del host, given
+    ends = channel.receive() == b"end"
+    channel.send(b"a message")
+    write_all(channel._reports, HEADER.pack(MOST_MESSAGE_BYTES + 1) + MESSAGE)
+    if ends:
+        os._exit(0)
+    time.sleep(60)
+
+
+@pytest.mark.parametrize("then", [b"end", b"wait"])
+def test_a_child_that_sends_no_frames_is_told_of_and_the_server_stays(then: bytes) -> None:
+    server = isolation()
+    found = ended("babble", Handover(payload=lambda _: then, limit_s=20.0))
+    assert (found.lost, found.stopped, found.messages) == (False, False, [])
+    most = MOST_MESSAGE_BYTES
+    assert found.words == f"its process sent a frame of {most + 1} bytes, at most {most} are read"
+    assert isolation() is server
+
+
+def report_often(host: Host, given: bytes, channel: Channel) -> None:
+    """Say how far the work is in more bytes than are kept, then send a message."""
+    del host, given
+    channel.receive()
+    for _ in range(5):
+        channel.progress(bytes(MOST_MESSAGE_BYTES // 4))
+    channel.send(b"done")
+
+
+def test_progress_takes_no_room_from_the_message_behind_it() -> None:
+    found = ended("report_often", Handover(payload=lambda _: b"", limit_s=20.0))
+    assert (found.lost, found.stopped, found.messages) == (False, False, [b"done"])
+
+
+def send_short_ones(host: Host, given: bytes, channel: Channel) -> None:
+    """Send a thousand messages of no bytes."""
+    del host, given
+    channel.receive()
+    for _ in range(1000):
+        channel.send(b"")
+
+
+def test_short_messages_count_by_the_memory_that_they_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    """9,000 bytes come, and Python holds 34,000."""
+    monkeypatch.setattr(client, "MOST_MESSAGE_BYTES", 10_000)
+    found = ended("send_short_ones", Handover(payload=lambda _: b"", limit_s=20.0))
+    assert (found.lost, found.words) == (False, "its process sent more than 10000 bytes")
