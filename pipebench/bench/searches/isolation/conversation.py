@@ -128,7 +128,7 @@ class Conversation:
                 ended.flaw = self._reports.flaw
             if self._reads_clock and any(each[:1] == MESSAGE for each in self._reports.frames):
                 self._read_clock()
-            if self._commands in ready:
+            elif self._commands in ready:
                 return self._finish(json.loads(receive(self._commands)))
             if writable:
                 self._write()
@@ -185,7 +185,8 @@ class Conversation:
         return self._began_s + handover.limit_s
 
     def _write(self) -> None:
-        assert self._hand is not None
+        if self._hand is None:  # the child has sent its message before it read all
+            return
         try:
             self._left = self._left[os.write(self._hand, self._left) :]
         except BlockingIOError:

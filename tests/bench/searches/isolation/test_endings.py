@@ -9,7 +9,7 @@ from pipebench.bench.searches.isolation import client
 from pipebench.bench.searches.isolation.child import Channel, Errand
 from pipebench.bench.searches.isolation.client import child_environment, isolation, server_of_its_own
 from pipebench.bench.searches.isolation.conversation import ChildExit, Handover
-from pipebench.bench.searches.isolation.wire import HEADER, MESSAGE, write_all
+from pipebench.bench.searches.isolation.wire import HEADER, MESSAGE, READY, frame, write_all
 from pipebench.domain.limits import MOST_MESSAGE_BYTES
 from pipebench.hooks.manager import Host
 
@@ -23,6 +23,26 @@ def speak(host: Host, given: bytes, channel: Channel) -> None:
     code = int(channel.receive())
     channel.send(b"last words")
     os._exit(code)
+
+
+def speak_while_nobody_listens(host: Host, given: bytes, channel: Channel) -> None:
+    """Be heard, send a message and end: both are there when this process looks again."""
+    del host, given
+    code = int(channel.receive())
+    channel.progress(b"listen")
+    time.sleep(LATE_S / 4)
+    channel.send(b"last words")
+    os._exit(code)
+
+
+def read_a_part(host: Host, given: bytes, channel: Channel) -> None:
+    """Send a message before all that is handed over was read."""
+    del host, given
+    write_all(channel._reports, frame(READY))
+    os.read(channel._handed, 2**15)
+    channel.send(b"enough")
+    os.read(channel._handed, 2**15)
+    os._exit(5)
 
 
 def give_up(host: Host, given: bytes, channel: Channel) -> None:
@@ -42,6 +62,17 @@ def ended(work: str, handover: Handover, heard_s: float = 0.0) -> ChildExit:
 def test_a_child_that_ends_after_its_message(heard_s: float) -> None:
     found = ended("speak", Handover(payload=lambda _: b"3", limit_s=20.0), heard_s)
     assert (found.lost, found.code, found.messages) == (False, 3, [b"last words"])
+
+
+def test_a_child_that_ends_after_its_message_while_nobody_listens() -> None:
+    found = ended("speak_while_nobody_listens", Handover(payload=lambda _: b"3", limit_s=20.0), LATE_S)
+    assert (found.lost, found.code, found.messages) == (False, 3, [b"last words"])
+
+
+@pytest.mark.parametrize("heard_s", [0.0, LATE_S])
+def test_a_child_that_does_not_read_what_it_is_handed(heard_s: float) -> None:
+    found = ended("read_a_part", Handover(payload=lambda _: bytes(2**20), limit_s=20.0), heard_s)
+    assert (found.lost, found.code, found.messages) == (False, 5, [b"enough"])
 
 
 @pytest.mark.parametrize("payload_s", [0.0, LATE_S])
