@@ -23,7 +23,10 @@ from tests.nightly import examples
 
 
 def splitting(problem: Problem) -> Problem:
-    """The problem with two dims of 2 for each operator, which its tensor and weights span or not."""
+    """The problem with two dims of 2 for each operator, which its tensor and weights span or not.
+
+    Without groups of ranks that share out state: the cost model does not price plans that split beside them.
+    """
     graph = problem.profile.graph
     operators = []
     for position, op in enumerate(graph.operators):
@@ -38,7 +41,9 @@ def splitting(problem: Problem) -> Problem:
         for each in problem.profile.costs
     )
     return msgspec.structs.replace(
-        problem, profile=msgspec.structs.replace(problem.profile, graph=graph, costs=costs)
+        problem,
+        profile=msgspec.structs.replace(problem.profile, graph=graph, costs=costs),
+        regime=msgspec.structs.replace(problem.regime, sharding_ranks=msgspec.UNSET),
     )
 
 
