@@ -86,9 +86,9 @@ def choose_cells(host: "Host", name: str, options: ReproduceOptions) -> ChosenAr
 
 def _priced(cells: "Iterable[Cell]", framework: str | None) -> "tuple[Cell, ...]":
     """The cells, as a framework runs their steps where one is named."""
-    from msgspec.structs import replace
+    from msgspec.structs import replace as replace_fields
 
-    return tuple(cells) if framework is None else tuple(replace(cell, framework=framework) for cell in cells)
+    return tuple(replace_fields(cell, framework=framework) if framework else cell for cell in cells)
 
 
 class ArtefactRuns:

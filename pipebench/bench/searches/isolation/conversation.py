@@ -54,7 +54,7 @@ class ChildExit:
     outliving: processes that still ran after it.
     calibration_cpu_s: of each calibration right before it was started.
     stopped: it reached a limit and was ended. lost: the server itself went down.
-    flaw: what is wrong with what it sent, for which it was ended; none of its messages counts then.
+    flaw: what is wrong with what it sent after its messages, for which it was ended.
     output: the tail of what was printed.
     """
 
@@ -201,8 +201,7 @@ class Conversation:
         ended.code, ended.peak_bytes = int(told["code"]), int(told["peak_bytes"])
         ended.cpu_s, ended.outliving = told["cpu_s"], int(told["outliving"])
         ended.flaw = self._reports.flaw
-        sent = () if ended.flaw else self._reports.frames
-        ended.messages = [each[1:] for each in sent if each[:1] == MESSAGE]
+        ended.messages = [each[1:] for each in self._reports.frames if each[:1] == MESSAGE]
         ended.output = bytes(self._output.kept).decode(errors="replace")
         return ended
 
