@@ -241,3 +241,17 @@ def test_the_first_search_waits_for_no_calibration(tmp_path: Path) -> None:
     done = timed_search(HOST, planner, searcher, SearchRequest(problem=PROBLEM), SearchLimits(timeout_s=20.0))
     assert done.first.calibration_cpu_s == {}
     assert all(sample.calibration_cpu_s for sample in done.samples)
+
+
+def test_a_report_counts_only_where_nothing_but_frames_came(tmp_path: Path) -> None:
+    babbling = HONEST.replace(
+        "def plan(problem, context):\n",
+        "def plan(problem, context):\n"
+        "    import os\n"
+        "    from pipebench.bench.searches.isolation.child import Channel\n"
+        "    honest = Channel.send\n"
+        "    Channel.send = lambda self, report: (honest(self, report), os.write(self._reports, b'\\xff' * 8))\n",
+    )
+    row = run(tmp_path, babbling).row
+    assert (row.status, row.plan_id) == ("crashed", None)
+    assert row.reason.startswith("its process sent a frame of 18446744073709551615 bytes, at most")
