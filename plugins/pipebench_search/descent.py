@@ -3,6 +3,7 @@
 import random
 from collections.abc import Iterator
 from functools import partial
+from itertools import zip_longest
 
 from pipebench.domain.plan import Plan
 from pipebench.hooks.context import Context
@@ -99,7 +100,10 @@ class LocalSearch:
         optima = [] if cycles.only_rows else self._optima(starts[:1])
         if not self._every.small:
             bases = diverse(sorted([*optima, *starts], key=lambda each: each.scored.rank))
-            rows = self._ordered(cycles.in_turn([each for each in bases if cycles.may_begin(each)]))
+            bases = [each for each in bases if cycles.may_begin(each)]
+            loops = cycles.in_loops(bases[0]) if bases else []
+            starts_in_turn = [each for pair in zip_longest(bases, loops) for each in pair if each is not None]
+            rows = self._ordered(cycles.in_turn(starts_in_turn))
         optima = starts if rows and cycles.only_rows else [*optima, *self._optima(starts[len(optima) :])]
         if self._every.small and not self.known.over():
             self._look_at_all()

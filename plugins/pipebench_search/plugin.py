@@ -46,7 +46,7 @@ def pipebench_planners() -> Iterable[Planner]:
             summary="local search over all that a plan can say, scored by the suite's schedulers and simulator",
             load="pipebench_search.planner:plan",
             options=SearchOptions,
-            kernels="pipebench_search.line.annealing:compile_kernels",
+            kernels="pipebench_search.line.cycles:compile_kernels",
             calls=(*QUICK, *THOROUGH),
             fidelity="",
             capabilities=Capabilities(

@@ -1,9 +1,13 @@
 """How near the best known plans are to the proven bounds, on problems of every kind.
 
 python -m tests.nearness RESULTS [--cells 120] [--seed 0] [--limit 20] [--dags 50] [--shard K/N] [--for SECONDS]
+                          [--apart]
 
 The suites `quick`, `branches` and a sample of `chains`, language models on 8 to 64 devices, and random graphs with
 hardly more memory than the least. RESULTS is a file of one JSON object a problem. A problem that stands there is
 not run again, so that a long run can be made in pieces, and by several processes. The tables are of all that stand
 there.
+
+--apart: the sample of `chains` alone, with a flush: each cell as it is, with links that take no time, with memory
+for all, and with both.
 """

@@ -8,7 +8,7 @@ import msgspec
 
 from pipebench.bench.cage.installed import installed_host
 from tests.nearness.distances import Distance, tables
-from tests.nearness.problems import distance, problems
+from tests.nearness.problems import apart, distance, problems
 
 
 def read(file: Path) -> dict[str, Distance]:
@@ -27,12 +27,16 @@ def main() -> None:
     options.add_argument("--dags", type=int, default=50, help="random graphs with tight memory")
     options.add_argument("--seed", type=int, default=0)
     options.add_argument("--limit", type=float, default=20.0, help="seconds of `best` for each problem")
+    options.add_argument(
+        "--apart", action="store_true", help="cells of chains alone, also with links and memory free"
+    )
     options.add_argument("--shard", default="1/1", help="K/N: every N-th problem")
     options.add_argument("--for", type=float, default=float("inf"), dest="seconds", help="start none after this")
     given = options.parse_args()
     number, count = map(int, given.shard.split("/"))
     began_s, host = time.monotonic(), installed_host()
-    for each in list(problems(given.cells, given.dags, given.seed))[number - 1 :: count]:
+    looked_at = apart(given.cells, given.seed) if given.apart else problems(given.cells, given.dags, given.seed)
+    for each in list(looked_at)[number - 1 :: count]:
         if time.monotonic() - began_s > given.seconds:
             break
         if each.label in read(given.results):

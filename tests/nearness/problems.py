@@ -3,7 +3,9 @@
 import random
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from msgspec import structs
 
 from pipebench.bench.best import best
 from pipebench.bench.problems.workload import Workload
@@ -49,6 +51,12 @@ class TightGraph:
 
 
 Each = Entry | TightGraph
+FREE: dict[str, dict[str, str]] = {
+    "links free": {"bandwidth": "100000GB/s"},
+    "memory free": {"memory": "10000GB"},
+    "both free": {"bandwidth": "100000GB/s", "memory": "10000GB"},
+}
+"""What a cell of `chains` is given more of than any plan takes."""
 
 
 def problems(cells: int, graphs: int, seed: int) -> Iterator[Each]:
@@ -72,6 +80,16 @@ def problems(cells: int, graphs: int, seed: int) -> Iterator[Each]:
         )
     for name in drawn[:cells]:
         yield from chains[name]
+
+
+def apart(cells: int, seed: int) -> Iterator[Entry]:
+    """Each cell of `chains` that `problems` has, with a flush: as it is, and with what is scarce there free."""
+    sync = (each for each in problems(cells, 0, seed) if isinstance(each, Entry) and each.mode == "sync")
+    for entry in sync:
+        if entry.group == "chains":
+            yield entry
+            for name, given in FREE.items():
+                yield replace(entry, group=f"chains, {name}", spec=structs.replace(entry.spec, **given))
 
 
 def distance(host: Host, each: Each, limit_s: float) -> Distance:

@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from tests.nearness.distances import Distance, certificates, mean, tables
-from tests.nearness.problems import TightGraph, problems
+from tests.nearness.problems import TightGraph, apart, problems
 
 
 def row(
@@ -49,3 +49,17 @@ def test_problems_are_the_same_for_a_seed() -> None:
     assert {"quick", "branches", "language models"} <= set(groups)
     assert {each.mode for each in first if isinstance(each, TightGraph)} == {"sync", "async"}
     assert len({each.label for each in first}) == len(first)
+
+
+def test_a_cell_stands_apart_from_what_is_scarce_in_it() -> None:
+    cell, links, memory, both = apart(1, 0)
+    assert cell in problems(1, 0, 0)
+    assert [each.group for each in (links, memory, both)] == [
+        "chains, links free",
+        "chains, memory free",
+        "chains, both free",
+    ]
+    assert len({each.label for each in (cell, links, memory, both)}) == 4
+    assert (links.spec.memory, memory.spec.bandwidth) == (cell.spec.memory, cell.spec.bandwidth)
+    assert (both.spec.memory, both.spec.bandwidth) == (memory.spec.memory, links.spec.bandwidth)
+    assert {links.spec.devices, memory.spec.devices, both.spec.devices} == {cell.spec.devices}

@@ -9,7 +9,7 @@ import numpy as np
 from pipebench.algorithms.orders.tables import ANY
 from pipebench.costs.quantise import IntArray
 from pipebench_search.line.kernel import MODULUS, Shares, annealed, look
-from pipebench_search.line.tables import Costs, Line
+from pipebench_search.line.tables import Line
 
 HOT, COLD = 0.02, 0.0003
 """By such a share a plan may take longer to be gone on from with a chance of 1/e: at first, and in the end."""
@@ -45,9 +45,9 @@ class Annealing:
         steady, placed = bool(line.costs.steady), line.placed
         self._shares = ((ANYWHERE, PLACED), (ANYWHERE_STEADY, PLACED_STEADY))[steady][placed]
 
-    def ns(self, stages: IntArray) -> int | None:
-        """What rows of stages take; None where they do not fit in memory."""
-        ns = look(self._line.costs, stages, self._split, ANY - 1)
+    def ns(self, stages: IntArray, most_ns: int = ANY - 1) -> int | None:
+        """What rows of stages take; None where they do not fit in memory, or take longer."""
+        ns = look(self._line.costs, stages, self._split, most_ns)
         return None if ns == ANY else int(ns)
 
     def cycle(self, start: IntArray, looks: int, late: Callable[[], bool], looked: Callable[[int], None]) -> Row:
@@ -72,19 +72,3 @@ class Annealing:
             if time.monotonic() - began_s < SLICE_S:
                 some *= 2
         return Row(lowest, int(lowest_ns))
-
-
-def compile_kernels() -> None:
-    """Those of annealing, by one operator that costs nothing: problems that are seen through do not anneal."""
-    one, two = np.zeros(1, np.int64), np.zeros((1, 1), np.int64)
-    four, sums = np.zeros((0, 1, 1, 1), np.int64), np.zeros((1, 1, 2), np.int64)
-    costs = Costs(
-        shape_of=one, link=two - 1, forward=sums, backward=sums, weight=sums, state=sums, saved=sums,
-        parameters=sums, workspace=two, transient=four, recomputes=one, update=np.zeros((1, 2)),
-        first_made=np.zeros(2, np.int64), first_reader=np.zeros(2, np.int64), reader=one, last_reader=one,
-        there=two, back=two, buffer=two, input=two,
-        limit=one + 1, mode=0, micro_batches=1, steady=0,
-    )  # fmt: skip
-    stages = np.array([[1, 0, 0, 1]], np.int64)
-    look(costs, stages, False, ANY - 1)
-    annealed(costs, stages, 0, stages, 0, False, (0, 1, 1), (HOT, COLD), ANYWHERE, 1.0, 1, one + 1)

@@ -3,13 +3,18 @@
 import random
 import time
 
+import numpy as np
+
+from pipebench.algorithms.orders.tables import ANY
 from pipebench.costs.quantise import IntArray
 from pipebench_search.drafts.draft import Draft, Drafting
 from pipebench_search.estimates.clock import Clock
 from pipebench_search.estimates.guess import Guesses
 from pipebench_search.incumbent import ROWS, Candidate, Incumbent
-from pipebench_search.line.annealing import Annealing
-from pipebench_search.line.tables import CAP, line_of
+from pipebench_search.line.annealing import ANYWHERE, COLD, HOT, Annealing
+from pipebench_search.line.kernel import annealed, look
+from pipebench_search.line.loops import cheapest_cuts, rows_in_loops
+from pipebench_search.line.tables import CAP, Costs, line_of
 from pipebench_search.score import Scorer
 
 CYCLE, MOST_IN_CYCLE, DOUBLED = 300, 100_000, 4
@@ -17,6 +22,10 @@ CYCLE, MOST_IN_CYCLE, DOUBLED = 300, 100_000, 4
 as many, so many times."""
 REORDERED_LINES = 0.5
 """The share of cycles with operators in another order than that of the plan that they begin with."""
+LOOPS = 4
+"""Rows of stages in loops that cycles begin with."""
+FEWEST, SHORTEST = 4, 0.25
+"""More starts than these get cycles as long as this share of a first one, or there are fewer of them."""
 LOOK_S = 30e-6
 """What a look at a row of stages may take, before one is known."""
 
@@ -50,12 +59,14 @@ class Cycles:
 
     def in_turn(self, starts: list[Candidate]) -> list[Candidate]:
         """What cycles find, the best first: a cycle from each start, twice as long ones from the better half of
-        what they found, and so on. They get a third of what is left, or all where there is nothing else to do.
+        what they found, and so on. They get a third of what is left, or all where there is nothing else to do. Of
+        many starts only the first ones count where cycles would become too short.
         """
-        rounds: list[int] = [len(starts)] if starts else []
-        while rounds and rounds[-1] > 1:
-            rounds.append(-(-rounds[-1] // 2))
-        left = total = sum(number << at for at, number in enumerate(rounds))
+        rounds = _halved(len(starts))
+        while len(starts) > FEWEST and self._unit(rounds) < self._first * SHORTEST:
+            starts = starts[:-1]
+            rounds = _halved(len(starts))
+        left = total = _units(rounds)
         others = 0 if self.only_rows else 2 * total
         found, here = [], starts
         for at, number in enumerate(rounds):
@@ -68,6 +79,11 @@ class Cycles:
             found += here
         return sorted(found, key=lambda each: each.scored.rank)
 
+    def _unit(self, rounds: list[int]) -> int:
+        """Looks that a first cycle gets."""
+        shares = _units(rounds) * (1 if self.only_rows else 3)
+        return self._known.left(self._first, self._look_s, 1 / shares)
+
     def one(self, base: Candidate, doubled: int, share: float = 1.0) -> list[Candidate]:
         """The plan that a cycle finds from another one; none where that is no row of stages.
 
@@ -77,7 +93,26 @@ class Cycles:
         row = self._row(base, self._first << min(doubled, DOUBLED), share)
         if row is None:
             return []
-        draft, stages = row
+        return self._scored(*row, base.source, (*base.moves, "annealing"))
+
+    def in_loops(self, base: Candidate) -> list[Candidate]:
+        """Plans whose stages come by every lane of another plan several times; the fastest of each shape."""
+        assert base.draft is not None
+        reserve = not base.scored.tight
+        line = line_of(self._scorer.model, self._drafting, self._guesses, base.draft, None, reserve)
+        if line is None:
+            return []
+        rows, timed = rows_in_loops(line, Annealing(line, 0), self._known.late)
+        self._looked(timed)
+        found: list[Candidate] = []
+        for row in rows[:LOOPS]:
+            if self._known.over():
+                break
+            found += self._scored(line.draft_of(row.stages), row.stages, "stages in loops", ())
+        return found
+
+    def _scored(self, draft: Draft, stages: IntArray, source: str, moves: tuple[str, ...]) -> list[Candidate]:
+        """The plan of rows of stages; none where it is not valid."""
         plan = self._drafting.plan_of(draft)
         if plan is None:
             return []
@@ -87,7 +122,7 @@ class Cycles:
         scored = self._known.as_annealed(plan) if self._scorer.permitted(plan) else None
         if scored is None:
             return []
-        made = Candidate(scored, draft, base.source, (*base.moves, "annealing"))
+        made = Candidate(scored, draft, source, moves)
         self._known.note(made)
         return [made]
 
@@ -122,3 +157,33 @@ class Cycles:
         if all(stage.in_flight for stage in stages):
             return [[stage.in_flight // stage.micro_batch for stage in stages]]
         return self._clock.numbers_in_flight(base.draft)
+
+
+def _halved(number: int) -> list[int]:
+    """So many, half of them, and so on, down to one."""
+    rounds = [number] if number else []
+    while rounds and rounds[-1] > 1:
+        rounds.append(-(-rounds[-1] // 2))
+    return rounds
+
+
+def _units(rounds: list[int]) -> int:
+    """First cycles that take as long as all together: those of each round are twice as long as the ones before."""
+    return sum(number << at for at, number in enumerate(rounds))
+
+
+def compile_kernels() -> None:
+    """Those of cycles, by one operator that costs nothing: problems that are seen through do not anneal."""
+    one, two = np.zeros(1, np.int64), np.zeros((1, 1), np.int64)
+    four, sums = np.zeros((0, 1, 1, 1), np.int64), np.zeros((1, 1, 2), np.int64)
+    costs = Costs(
+        shape_of=one, link=two - 1, forward=sums, backward=sums, weight=sums, state=sums, saved=sums,
+        parameters=sums, workspace=two, transient=four, recomputes=one, update=np.zeros((1, 2)),
+        first_made=np.zeros(2, np.int64), first_reader=np.zeros(2, np.int64), reader=one, last_reader=one,
+        there=two, back=two, buffer=two, input=two,
+        limit=one + 1, mode=0, micro_batches=1, steady=0,
+    )  # fmt: skip
+    stages = np.array([[1, 0, 0, 1]], np.int64)
+    look(costs, stages, False, ANY - 1)
+    cheapest_cuts(one, one, 0)
+    annealed(costs, stages, 0, stages, 0, False, (0, 1, 1), (HOT, COLD), ANYWHERE, 1.0, 1, one + 1)

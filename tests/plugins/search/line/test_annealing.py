@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from pipebench.algorithms.jit import COMPILES
 from pipebench.domain.problem import Problem
 from pipebench_search.drafts.draft import Draft, Drafting
 from pipebench_search.drafts.moves import Neighbourhood
@@ -14,7 +13,6 @@ from pipebench_search.estimates.guess import Guesses
 from pipebench_search.incumbent import ROWS, Incumbent
 from pipebench_search.line import annealing
 from pipebench_search.line.annealing import Annealing, Row
-from pipebench_search.line.kernel import annealed, look
 from pipebench_search.line.tables import Line, line_of
 from pipebench_search.plugin import SearchOptions
 from pipebench_search.score import CachedCosts, Scorer
@@ -132,11 +130,3 @@ def test_rows_of_stages_count_as_plans_that_were_scored() -> None:
         known.look(ROWS, ROWS)
     assert known.spent == len(UNEVEN)
     assert known.over()
-
-
-@pytest.mark.skipif(not COMPILES, reason="Python runs the kernels")
-def test_what_is_compiled_before_a_search_is_all_that_it_calls() -> None:
-    annealing.compile_kernels()
-    before = [len(kernel.signatures) for kernel in (look, annealed)]  # type: ignore[attr-defined]
-    Run(chain()).cycle(100)
-    assert [len(kernel.signatures) for kernel in (look, annealed)] == before  # type: ignore[attr-defined]

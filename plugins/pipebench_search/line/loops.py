@@ -1,0 +1,135 @@
+"""Rows of stages that come by every lane several times: other plans to anneal.
+
+Round and round as in Narayanan et al., Efficient Large-Scale Language Model Training on GPU Clusters Using
+Megatron-LM (SC 2021), section 2.2; to and fro as the V of Qi et al., Pipeline Parallelism with Controllable Memory
+(NeurIPS 2024).
+"""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from pipebench.algorithms.jit import kernel
+from pipebench.algorithms.orders.tables import ANY
+from pipebench.costs.quantise import FloatArray, IntArray
+from pipebench_search.line.annealing import MOST_STAGES, Annealing, Row
+from pipebench_search.line.tables import Costs, Line
+
+TURNS = 1.0, 1.5, 2.0, 2.5, 3.0, 4.0
+"""Stages, as a multiple of lanes."""
+LONGER = 1.1, 1.3, 1.6
+"""A stage may take so much longer than an even one where less is sent between such stages."""
+AGAIN = 0.0, 0.125, 0.25, 0.375, 0.5, 0.75, 1.0
+"""Shares of the work, from the start on, that run again in the backward."""
+IN_FLIGHT = 2, 3, 4, 5, 6, 8, 12
+"""Micro-batches that the first stage keeps; those behind it keep fewer, by the work that is before them."""
+
+
+def rows_in_loops(line: Line, annealing: Annealing, late: Callable[[], bool]) -> tuple[list[Row], int]:
+    """The fastest row of each number of stages and of each way round, the fastest first; and how many were timed.
+
+    late: whether to end. None where every lane has to keep as many stages as it has, where there is one lane, and
+    without a flush, where no lane waits for the first micro-batch.
+    """
+    lanes = len(line.sizes)
+    if line.placed or line.costs.steady or lanes < 2:
+        return [], 0
+    fastest: dict[tuple[int, bool], Row] = {}
+    timed = 0
+    for ends in _cuts(line.costs, lanes):
+        for to_and_fro in (False, True) if len(ends) > lanes + 1 else (False,):
+            if late():
+                break
+            key = len(ends), to_and_fro
+            for stages in _rows(line.costs, ends, _lanes(len(ends), lanes, to_and_fro)):
+                timed += 1
+                ns = annealing.ns(stages, fastest[key].ns - 1 if key in fastest else ANY - 1)
+                if ns is not None:
+                    fastest[key] = Row(stages, ns)
+    return sorted(fastest.values(), key=lambda row: row.ns), timed
+
+
+def _cuts(costs: Costs, lanes: int) -> list[IntArray]:
+    """Where stages end: of even work, or where less is sent."""
+    work = costs.forward[0, 0] + costs.backward[0, 0]
+    crossing = _crossing(costs)
+    found: dict[bytes, IntArray] = {}
+    for turns in TURNS:
+        stages = min(round(turns * lanes), MOST_STAGES, len(work) - 1)
+        even = np.searchsorted(work, work[-1] * np.arange(1, stages) // stages)
+        inside = even[(even > 0) & (even < len(work) - 1)]
+        cuts = [np.unique(np.append(inside, len(work) - 1))]
+        cuts += [cheapest_cuts(work, crossing, int(work[-1] / stages * longer)) for longer in LONGER]
+        for ends in cuts:
+            if len(ends):
+                found.setdefault(ends.tobytes(), ends)
+    return list(found.values())
+
+
+def _crossing(costs: Costs) -> IntArray:
+    """By place, the ns of all messages, there and back, of tensors that are made before it and read from it on."""
+    if not len(costs.there):
+        return np.zeros(len(costs.forward[0, 0]), np.int64)
+    places = len(costs.forward[0, 0])
+    change = np.zeros(places + 1, np.int64)
+    made = np.searchsorted(costs.first_made, np.arange(len(costs.last_reader)), side="right") - 1
+    read = (made >= 0) & (costs.last_reader > made)
+    sent = costs.there[0] + costs.back[0]
+    np.add.at(change, made[read] + 1, sent[read])
+    np.add.at(change, costs.last_reader[read] + 1, -sent[read])
+    crossing: IntArray = change.cumsum()[:places]
+    return crossing
+
+
+def _lanes(stages: int, lanes: int, to_and_fro: bool) -> list[int]:
+    turns = (divmod(at, lanes) for at in range(stages))
+    return [lanes - 1 - lane if to_and_fro and turn % 2 else lane for turn, lane in turns]
+
+
+def _rows(costs: Costs, ends: IntArray, lanes: list[int]) -> Iterator[IntArray]:
+    """Rows of stages (END, LANE, WAY, CAP) that differ in what runs again and what is kept in flight."""
+    work = costs.forward[0, 0] + costs.backward[0, 0]
+    before = work[np.append(0, ends[:-1])] / max(1, int(work[-1]))
+    plain, again = (np.flatnonzero(costs.recomputes == each) for each in (0, 1))
+    shares = AGAIN if len(plain) and len(again) else AGAIN[:1]
+    first = int(plain[0]) if len(plain) else 0
+    caps = _in_flight(costs, before, 1 + max(lanes))
+    ways = {tuple(np.where(before < share, again[0] if len(again) else first, first).tolist()) for share in shares}
+    for way in sorted(ways):
+        for cap in caps:
+            yield np.array([ends, lanes, way, cap], np.int64).T.copy()
+
+
+def _in_flight(costs: Costs, before: FloatArray, lanes: int) -> list[list[int]]:
+    """What stages may keep. before: the share of the work that is before each."""
+    most = costs.micro_batches
+    numbers = sorted({min(number, most) for number in (*IN_FLIGHT, lanes, 2 * lanes)})
+    fewer = [np.clip(np.rint(number * (1 - before)), 1, most).astype(int).tolist() for number in numbers]
+    return [list(each) for each in dict.fromkeys(map(tuple, [*fewer, [most] * len(before)]))]
+
+
+@kernel
+def cheapest_cuts(work: IntArray, crossing: IntArray, most_ns: int) -> IntArray:
+    """The ends of runs of operators that take at most so long each, and send each other least; none without any.
+
+    work: of all operators before a place. crossing: what is sent where a run ends at a place.
+    """
+    places = len(work) - 1
+    sent, first = np.full(places + 1, ANY), np.zeros(places + 1, np.int64)
+    sent[0] = 0
+    for end in range(1, places + 1):
+        here = crossing[end] if end < places else 0
+        for begin in range(end - 1, -1, -1):
+            if work[end] - work[begin] > most_ns:
+                break
+            if sent[begin] < ANY and sent[begin] + here < sent[end]:
+                sent[end], first[end] = sent[begin] + here, begin
+    ends = np.zeros(places, np.int64)
+    if sent[places] >= ANY:
+        return ends[:0]
+    count, end = 0, places
+    while end > 0:
+        count += 1
+        ends[places - count] = end
+        end = first[end]
+    return ends[places - count :]

@@ -1,0 +1,161 @@
+"""Rows of stages that come by every lane several times."""
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipebench.algorithms.jit import COMPILES
+from pipebench.bench.score import judge
+from pipebench.costs.quantise import NS_PER_S
+from pipebench.domain.problem import Pins, Problem, RegimeMode
+from pipebench.simulation.metrics import metrics
+from pipebench.simulation.simulate import simulate
+from pipebench_search.line.annealing import Annealing, Row
+from pipebench_search.line.cycles import compile_kernels
+from pipebench_search.line.kernel import annealed, look
+from pipebench_search.line.loops import cheapest_cuts, rows_in_loops
+from pipebench_search.line.tables import CAP, LANE, WAY, Line
+from pipebench_search.score import LINKED
+from tests.builders import chain_problem, cluster
+from tests.plugins.running import services
+from tests.plugins.search.line.test_annealing import Run
+
+OPERATORS, MEMORY_BYTES = 12, 10**6
+
+
+def even(
+    mode: RegimeMode = "sync", *, lanes: int = 4, sent: int = 0, saved: int = 0, pins: Pins | None = None
+) -> Problem:
+    """Operators that all take as long. sent: bytes of each tensor. saved: by each operator, of a sample."""
+    return chain_problem(
+        [10] * OPERATORS,
+        [20] * OPERATORS,
+        cluster(lanes, MEMORY_BYTES),
+        activations=[0, *[sent] * (OPERATORS - 1), 0],
+        saved=[saved] * OPERATORS,
+        mode=mode,
+        mini_batch=lanes,
+        pins=pins,
+    )
+
+
+def loops(problem: Problem) -> tuple[Line, list[Row]]:
+    run = Run(problem)
+    line = run.line(run.even)
+    assert line is not None
+    return line, rows_in_loops(line, Annealing(line, 0), lambda: False)[0]
+
+
+def lanes_of(row: Row) -> list[int]:
+    return [int(lane) for lane in row.stages[:, LANE]]
+
+
+def test_loops_idle_less_than_a_row() -> None:
+    """4 micro-batches, three operators for each of 4 devices: 4 x 90 + 3 x 90 ns in a row, 4 x 90 + 3 x 30 in
+    loops if no device waits in between; greedy orders wait a little."""
+    _, found = loops(even())
+    row = next(each for each in found if len(each.stages) == 4)
+    assert row.ns == (4 + 3) * 90
+    assert lanes_of(found[0]) == [0, 1, 2, 3] * 3
+    assert 4 * 90 + 3 * 30 <= found[0].ns < 0.8 * row.ns
+    assert [each.ns for each in found] == sorted(each.ns for each in found)
+
+
+def test_stages_come_by_to_and_fro_as_well() -> None:
+    _, found = loops(even())
+    assert [0, 1, 2, 3, 3, 2, 1, 0] in [lanes_of(each) for each in found]
+
+
+def test_each_number_of_stages_is_there_once_each_way() -> None:
+    _, found = loops(even())
+    shapes = [(len(each.stages), lanes_of(each)[4:5] == [3]) for each in found]
+    assert len(set(shapes)) == len(shapes)
+
+
+def test_where_memory_is_short_the_first_stages_recompute() -> None:
+    """A device holds three operators or so, and has no room for what these save of all four micro-batches."""
+    _, found = loops(even(saved=MEMORY_BYTES // 10))
+    ways = found[0].stages[:, WAY].tolist()
+    assert 0 < sum(ways) < len(ways)
+    assert ways == sorted(ways, reverse=True)
+
+
+def test_where_memory_is_short_and_nothing_recomputes_fewer_are_in_flight() -> None:
+    pins = Pins(recompute="none")
+    _, free = loops(even(pins=pins))
+    assert free[0].stages[:, CAP].min() == 4
+    _, found = loops(even(saved=MEMORY_BYTES // 8, pins=pins))
+    assert found
+    assert all(each.stages[:, CAP].min() < 4 for each in found)
+
+
+def test_each_is_a_valid_plan_that_takes_no_longer() -> None:
+    problem = even(sent=5, saved=MEMORY_BYTES // 20)
+    line, found = loops(problem)
+    assert found
+    for row in found:
+        plan = Run(problem).drafting.plan_of(line.draft_of(row.stages))
+        assert plan is not None
+        size = plan.stages[0].micro_batch
+        plan = plan.with_in_flight([int(cap) * size for cap in row.stages[:, CAP]])
+        schedule = services().schedule(LINKED, problem, plan)
+        assert judge(problem, plan, schedule).status == "valid"
+        simulated_ns = round(metrics(problem, plan, simulate(problem, plan, schedule)).seconds * NS_PER_S)
+        assert simulated_ns <= row.ns
+
+
+@pytest.mark.parametrize("problem", [even(lanes=1), even(pins=Pins(pipeline=4)), even("async")])
+def test_on_one_lane_with_pinned_stages_and_without_a_flush_there_are_none(problem: Problem) -> None:
+    assert loops(problem)[1] == []
+
+
+def test_it_ends_with_the_time() -> None:
+    run = Run(even())
+    line = run.line(run.even)
+    assert line is not None
+    assert rows_in_loops(line, Annealing(line, 0), lambda: True) == ([], 0)
+
+
+def sent(crossing: Sequence[int], ends: Sequence[int]) -> int:
+    return sum(crossing[end] for end in ends[:-1])
+
+
+@given(
+    each=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=8),
+    most=st.integers(1, 30),
+)
+def test_cheapest_cuts_send_least_of_all(each: list[tuple[int, int]], most: int) -> None:
+    places = len(each)
+    work = np.concatenate(([0], np.cumsum([one for one, _ in each]))).astype(np.int64)
+    crossing = np.array([*(other for _, other in each), 0], np.int64)
+
+    def fits(ends: Sequence[int]) -> bool:
+        return all(work[end] - work[begin] <= most for begin, end in itertools.pairwise((0, *ends)))
+
+    every = [
+        (*inside, places) for count in range(places) for inside in itertools.combinations(range(1, places), count)
+    ]
+    possible = [sent(crossing.tolist(), ends) for ends in every if fits(ends)]
+    found = tuple(cheapest_cuts(work, crossing, most).tolist())
+    if not possible:
+        assert found == ()
+        return
+    assert found in every
+    assert fits(found)
+    assert sent(crossing.tolist(), found) == min(possible)
+
+
+@pytest.mark.skipif(not COMPILES, reason="Python runs the kernels")
+def test_what_is_compiled_before_a_search_is_all_that_cycles_call() -> None:
+    kernels: tuple[Any, ...] = look, annealed, cheapest_cuts
+    compile_kernels()
+    before = [len(kernel.signatures) for kernel in kernels]
+    _, found = loops(even(sent=5))
+    assert found
+    Run(even()).cycle(100)
+    assert [len(kernel.signatures) for kernel in kernels] == before
