@@ -97,6 +97,14 @@ class Incumbent:
         until_s = self._began_s + share * (deadline_s - self._began_s)
         return time.monotonic() >= until_s - LEAST_MARGIN_S - 2.0 * self._longest_s
 
+    def late_after(self, share: float) -> Callable[[], bool]:
+        """Whether so much of the time that is left now is over then; never, where nothing limits it."""
+        deadline_s, now_s = self._context.deadline_s, time.monotonic()
+        if deadline_s is None:
+            return lambda: False
+        until_s = now_s + share * (deadline_s - now_s)
+        return lambda: time.monotonic() >= until_s
+
     def over(self) -> bool:
         """Whether the gap, the number of plans or the time ends the search."""
         if self.best is not None and self.best.scored.ns <= self._bound_ns * (1.0 + self._gap):

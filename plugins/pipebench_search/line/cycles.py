@@ -24,6 +24,8 @@ REORDERED_LINES = 0.5
 """The share of cycles with operators in another order than that of the plan that they begin with."""
 LOOPS = 4
 """Rows of stages in loops that cycles begin with."""
+LOOPING = 0.1
+"""The share of the time that is left in which these are looked for, at most."""
 FEWEST, SHORTEST = 4, 0.25
 """More starts than these get cycles as long as this share of a first one, or there are fewer of them."""
 LOOK_S = 30e-6
@@ -102,7 +104,7 @@ class Cycles:
         line = line_of(self._scorer.model, self._drafting, self._guesses, base.draft, None, reserve)
         if line is None:
             return []
-        rows, timed = rows_in_loops(line, Annealing(line, 0), self._known.late)
+        rows, timed = rows_in_loops(line, Annealing(line, 0), self._known.late_after(LOOPING))
         self._looked(timed)
         found: list[Candidate] = []
         for row in rows[:LOOPS]:

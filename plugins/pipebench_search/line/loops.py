@@ -15,8 +15,8 @@ from pipebench.costs.quantise import FloatArray, IntArray
 from pipebench_search.line.annealing import MOST_STAGES, Annealing, Row
 from pipebench_search.line.tables import Costs, Line
 
-TURNS = 1.0, 1.5, 2.0, 2.5, 3.0, 4.0
-"""Stages, as a multiple of lanes."""
+TURNS = 2.0, 1.5, 3.0, 2.5, 4.0, 1.0
+"""Stages, as a multiple of lanes; the first ones where the time is short."""
 LONGER = 1.1, 1.3, 1.6
 """A stage may take so much longer than an even one where less is sent between such stages."""
 AGAIN = 0.0, 0.125, 0.25, 0.375, 0.5, 0.75, 1.0
@@ -36,17 +36,22 @@ def rows_in_loops(line: Line, annealing: Annealing, late: Callable[[], bool]) ->
         return [], 0
     fastest: dict[tuple[int, bool], Row] = {}
     timed = 0
-    for ends in _cuts(line.costs, lanes):
-        for to_and_fro in (False, True) if len(ends) > lanes + 1 else (False,):
-            if late():
-                break
-            key = len(ends), to_and_fro
-            for stages in _rows(line.costs, ends, _lanes(len(ends), lanes, to_and_fro)):
-                timed += 1
-                ns = annealing.ns(stages, fastest[key].ns - 1 if key in fastest else ANY - 1)
-                if ns is not None:
-                    fastest[key] = Row(stages, ns)
+    for key, stages in _every(line.costs, lanes):
+        if late():
+            break
+        timed += 1
+        ns = annealing.ns(stages, fastest[key].ns - 1 if key in fastest else ANY - 1)
+        if ns is not None:
+            fastest[key] = Row(stages, ns)
     return sorted(fastest.values(), key=lambda row: row.ns), timed
+
+
+def _every(costs: Costs, lanes: int) -> Iterator[tuple[tuple[int, bool], IntArray]]:
+    """All rows that are looked at, each with its number of stages and whether they go to and fro."""
+    for ends in _cuts(costs, lanes):
+        for to_and_fro in (False, True) if len(ends) > lanes + 1 else (False,):
+            for stages in _rows(costs, ends, _lanes(len(ends), lanes, to_and_fro)):
+                yield (len(ends), to_and_fro), stages
 
 
 def _cuts(costs: Costs, lanes: int) -> list[IntArray]:

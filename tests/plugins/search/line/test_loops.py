@@ -1,7 +1,9 @@
 """Rows of stages that come by every lane several times."""
 
 import itertools
+import time
 from collections.abc import Sequence
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -15,15 +17,21 @@ from pipebench.costs.quantise import NS_PER_S
 from pipebench.domain.problem import Pins, Problem, RegimeMode
 from pipebench.simulation.metrics import metrics
 from pipebench.simulation.simulate import simulate
+from pipebench_search.estimates.clock import Clock
+from pipebench_search.estimates.guess import Guesses
+from pipebench_search.incumbent import Candidate, Incumbent
+from pipebench_search.line import cycles
 from pipebench_search.line.annealing import Annealing, Row
-from pipebench_search.line.cycles import compile_kernels
+from pipebench_search.line.cycles import Cycles, compile_kernels
 from pipebench_search.line.kernel import annealed, look
 from pipebench_search.line.loops import cheapest_cuts, rows_in_loops
 from pipebench_search.line.tables import CAP, LANE, WAY, Line
-from pipebench_search.score import LINKED
+from pipebench_search.plugin import SearchOptions
+from pipebench_search.score import LINKED, Scored, Scorer
 from tests.builders import chain_problem, cluster
 from tests.plugins.running import services
 from tests.plugins.search.line.test_annealing import Run
+from tests.plugins.search.test_search import context, found, nanoseconds
 
 OPERATORS, MEMORY_BYTES = 12, 10**6
 
@@ -58,29 +66,29 @@ def lanes_of(row: Row) -> list[int]:
 def test_loops_idle_less_than_a_row() -> None:
     """4 micro-batches, three operators for each of 4 devices: 4 x 90 + 3 x 90 ns in a row, 4 x 90 + 3 x 30 in
     loops if no device waits in between; greedy orders wait a little."""
-    _, found = loops(even())
-    row = next(each for each in found if len(each.stages) == 4)
+    _, rows = loops(even())
+    row = next(each for each in rows if len(each.stages) == 4)
     assert row.ns == (4 + 3) * 90
-    assert lanes_of(found[0]) == [0, 1, 2, 3] * 3
-    assert 4 * 90 + 3 * 30 <= found[0].ns < 0.8 * row.ns
-    assert [each.ns for each in found] == sorted(each.ns for each in found)
+    assert lanes_of(rows[0]) == [0, 1, 2, 3] * 3
+    assert 4 * 90 + 3 * 30 <= rows[0].ns < 0.8 * row.ns
+    assert [each.ns for each in rows] == sorted(each.ns for each in rows)
 
 
 def test_stages_come_by_to_and_fro_as_well() -> None:
-    _, found = loops(even())
-    assert [0, 1, 2, 3, 3, 2, 1, 0] in [lanes_of(each) for each in found]
+    _, rows = loops(even())
+    assert [0, 1, 2, 3, 3, 2, 1, 0] in [lanes_of(each) for each in rows]
 
 
 def test_each_number_of_stages_is_there_once_each_way() -> None:
-    _, found = loops(even())
-    shapes = [(len(each.stages), lanes_of(each)[4:5] == [3]) for each in found]
+    _, rows = loops(even())
+    shapes = [(len(each.stages), lanes_of(each)[4:5] == [3]) for each in rows]
     assert len(set(shapes)) == len(shapes)
 
 
 def test_where_memory_is_short_the_first_stages_recompute() -> None:
     """A device holds three operators or so, and has no room for what these save of all four micro-batches."""
-    _, found = loops(even(saved=MEMORY_BYTES // 10))
-    ways = found[0].stages[:, WAY].tolist()
+    _, rows = loops(even(saved=MEMORY_BYTES // 10))
+    ways = rows[0].stages[:, WAY].tolist()
     assert 0 < sum(ways) < len(ways)
     assert ways == sorted(ways, reverse=True)
 
@@ -89,16 +97,16 @@ def test_where_memory_is_short_and_nothing_recomputes_fewer_are_in_flight() -> N
     pins = Pins(recompute="none")
     _, free = loops(even(pins=pins))
     assert free[0].stages[:, CAP].min() == 4
-    _, found = loops(even(saved=MEMORY_BYTES // 8, pins=pins))
-    assert found
-    assert all(each.stages[:, CAP].min() < 4 for each in found)
+    _, rows = loops(even(saved=MEMORY_BYTES // 8, pins=pins))
+    assert rows
+    assert all(each.stages[:, CAP].min() < 4 for each in rows)
 
 
 def test_each_is_a_valid_plan_that_takes_no_longer() -> None:
     problem = even(sent=5, saved=MEMORY_BYTES // 20)
-    line, found = loops(problem)
-    assert found
-    for row in found:
+    line, rows = loops(problem)
+    assert rows
+    for row in rows:
         plan = Run(problem).drafting.plan_of(line.draft_of(row.stages))
         assert plan is not None
         size = plan.stages[0].micro_batch
@@ -119,6 +127,48 @@ def test_it_ends_with_the_time() -> None:
     line = run.line(run.even)
     assert line is not None
     assert rows_in_loops(line, Annealing(line, 0), lambda: True) == ([], 0)
+
+
+def test_a_search_begins_with_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cycles that look at nothing leave what they begin with."""
+    monkeypatch.setattr(cycles, "CYCLE", 0)
+    problem = even(pins=Pins(data_parallel=1, micro_batch=1))
+    fastest = loops(problem)[1][0]
+    result = found(problem, context(steps=3))
+    assert nanoseconds(result) <= fastest.ns
+    assert any("comes from that of stages in loops" in notice for notice in result.notices)
+
+
+def search(problem: Problem, *, left_s: float | None = None) -> Cycles:
+    run, given = Run(problem), context()
+    given.deadline_s = None if left_s is None else time.monotonic() + left_s
+    scorer = Scorer(problem, given)
+    known = Incumbent(given, scorer, 1, SearchOptions(steps=0))
+    guesses = Guesses(run.model)
+    return Cycles(known, scorer, run.drafting, guesses, Clock(run.model, run.drafting, guesses), Random(0))
+
+
+@pytest.mark.parametrize(("left_s", "begun"), [(None, 8), (1000.0, 8), (0.4, 4)])
+def test_where_time_is_short_fewer_are_begun_with(
+    left_s: float | None, begun: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    starts: list[Candidate] = []
+
+    def noted(_: Cycles, start: Candidate, *given: object) -> list[Candidate]:
+        starts.append(start)
+        return []
+
+    monkeypatch.setattr(Cycles, "one", noted)
+    candidates = [Candidate(Scored(None, None, "", ns), None, "") for ns in range(8)]  # type: ignore[arg-type]
+    search(even(), left_s=left_s).in_turn(candidates)
+    assert starts == candidates[:begun]
+
+
+def test_looking_for_them_ends_after_its_share_of_the_time() -> None:
+    known = search(even(), left_s=1000.0)._known
+    assert known.late_after(0.0)()
+    assert not known.late_after(0.5)()
+    assert not search(even())._known.late_after(0.0)()
 
 
 def sent(crossing: Sequence[int], ends: Sequence[int]) -> int:
@@ -155,7 +205,7 @@ def test_what_is_compiled_before_a_search_is_all_that_cycles_call() -> None:
     kernels: tuple[Any, ...] = look, annealed, cheapest_cuts
     compile_kernels()
     before = [len(kernel.signatures) for kernel in kernels]
-    _, found = loops(even(sent=5))
-    assert found
+    _, rows = loops(even(sent=5))
+    assert rows
     Run(even()).cycle(100)
     assert [len(kernel.signatures) for kernel in kernels] == before
