@@ -30,7 +30,7 @@ STARTS = 4
 BATCH = 48
 """Neighbours that the clock looks at before the fastest of them is scored."""
 STARTING = 0.5
-"""The share of the time after which no more rows of stages to start from are looked for."""
+"""The share of the time after which no more plans to start from are looked for."""
 IN_VAIN = 5
 """After so many cycles without a better plan there are no more."""
 WALKED = 0.5
@@ -199,27 +199,8 @@ class LocalSearch:
                 if self._scorer.permitted(plan):
                     seed = self.known.score(plan, None, kept)
                     self._take(seed, self._drafting.draft_of(plan), source, (), found)
-        rows_are_late = partial(self.known.late, STARTING)
-        for draft in rows_to_start_from(self._drafting, self._near.micro_batches, rows_are_late):
-            if self.known.over():
-                return sorted(found, key=lambda each: each.scored.rank)
-            self._begin(draft, "stages in a row", found)
-        guessed: list[tuple[float, int, Draft]] = []
-        for draft in self._near.seeds():
-            guess = self._guesses.of(draft) if self._drafting.possible(draft) else None
-            if guess is not None:
-                guessed.append((guess.about, len(guessed), draft))
-            if self.known.late() and found:
-                break
-        guessed.sort(key=lambda each: each[:2])
-        scored = 0
-        for _, _, draft in guessed:
-            if self.known.over() or scored >= (EVEN if seeds else 3 * EVEN):
-                break
-            before = len(found)
-            self._begin(draft, "even stages", found)
-            scored += len(found) > before
-        rows = [(about, draft) for about, _, draft in guessed[:SQUEEZED]]
+        rows = self._even_stages(EVEN if seeds else 3 * EVEN, found)
+        self._stages_in_a_row(found)
         if any(self._packing.is_short(draft, about) for about, draft in rows[:EVEN]):
             for draft in self._packing.starts(self.known.late):
                 if self.known.over():
@@ -228,6 +209,35 @@ class LocalSearch:
         if not found and rows:
             self._squeeze([draft for _, draft in rows], found)
         return sorted(found, key=lambda each: each.scored.rank)
+
+    def _even_stages(self, most: int, found: list[Candidate]) -> list[tuple[float, Draft]]:
+        """So many plans of even stages, the best by the estimate. Gives the first of all, with their estimates."""
+        guessed: list[tuple[float, int, Draft]] = []
+        for draft in self._near.seeds():
+            if self.known.late() and (guessed or found):
+                break
+            guess = self._guesses.of(draft) if self._drafting.possible(draft) else None
+            if guess is not None:
+                guessed.append((guess.about, len(guessed), draft))
+        guessed.sort(key=lambda each: each[:2])
+        scored = 0
+        for _, _, draft in guessed:
+            if self.known.over() or scored >= most or (scored and self.known.late(STARTING)):
+                break
+            before = len(found)
+            self._begin(draft, "even stages", found)
+            scored += len(found) > before
+        return [(about, draft) for about, _, draft in guessed[:SQUEEZED]]
+
+    def _stages_in_a_row(self, found: list[Candidate]) -> None:
+        """The rows of a dynamic program, without those that take far longer than the best plan in any order."""
+        rows_are_late = partial(self.known.late, STARTING)
+        for draft in rows_to_start_from(self._drafting, self._near.micro_batches, rows_are_late):
+            if self.known.over():
+                return
+            guess, best = self._guesses.of(draft), self.known.best
+            if guess is None or best is None or guess.least <= NEAR * best.scored.ns:
+                self._begin(draft, "stages in a row", found)
 
     def _begin(self, draft: Draft, source: str, found: list[Candidate]) -> None:
         """Score a plan to start from that was not looked at."""
