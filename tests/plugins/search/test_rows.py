@@ -10,11 +10,15 @@ from msgspec.structs import replace
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Pins, Problem, RegimeMode
 from pipebench.domain.recomputation import Recompute
-from pipebench_search.drafts.draft import Drafting
+from pipebench_search import descent
+from pipebench_search.descent import LocalSearch
+from pipebench_search.drafts.draft import Draft, Drafting
 from pipebench_search.drafts.rows import PACES, SLOWEST, rows_to_start_from
+from pipebench_search.plugin import SearchOptions
 from pipebench_search.score import Scored, Scorer
 from tests.builders import chain_problem, cluster
 from tests.plugins.running import services
+from tests.plugins.search.test_search import context
 
 STEP = SLOWEST ** (1 / (PACES - 1))
 """From one period that is tried to the next one."""
@@ -106,3 +110,22 @@ def test_rows_with_replicas_are_plans(mode: RegimeMode) -> None:
 def test_nothing_is_said_of_problems_that_are_too_large() -> None:
     problem = chain_problem([1] * 600, [1] * 600, cluster(8), mode="sync", mini_batch=1)
     assert list(rows(problem)) == []
+
+
+@pytest.mark.parametrize(("near", "begun"), [(descent.NEAR, True), (0.0, False)])
+def test_rows_that_no_order_makes_nearly_as_fast_as_the_best_plan_are_not_begun_with(
+    near: float, begun: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = chain_problem([3, 1, 4, 1, 5, 9], [6, 2, 8, 2, 10, 18], cluster(3), mode="sync", mini_batch=6)
+    begin: list[str] = []
+
+    def noted(_: LocalSearch, draft: Draft, source: str, *given: object) -> None:
+        begin.append(source)
+
+    search = LocalSearch(context(), Scorer(problem, context()), 1, SearchOptions(steps=0))
+    search._even_stages(1, [])
+    assert search.known.best is not None
+    monkeypatch.setattr(descent, "NEAR", near)
+    monkeypatch.setattr(LocalSearch, "_begin", noted)
+    search._stages_in_a_row([])
+    assert ("stages in a row" in begin) == begun
