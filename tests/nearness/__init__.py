@@ -8,6 +8,6 @@ hardly more memory than the least. RESULTS is a file of one JSON object a proble
 not run again, so that a long run can be made in pieces, and by several processes. The tables are of all that stand
 there.
 
---apart: the sample of `chains` alone, with a flush: each cell as it is, with links that take no time, with memory
-for all, and with both.
+--apart: the workloads alone, with a flush, cells of `chains` first: each as it is, with links that take no time,
+with memory for all, and with both.
 """

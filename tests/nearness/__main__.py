@@ -28,7 +28,7 @@ def main() -> None:
     options.add_argument("--seed", type=int, default=0)
     options.add_argument("--limit", type=float, default=20.0, help="seconds of `best` for each problem")
     options.add_argument(
-        "--apart", action="store_true", help="cells of chains alone, also with links and memory free"
+        "--apart", action="store_true", help="workloads with a flush, also with links and memory free"
     )
     options.add_argument("--shard", default="1/1", help="K/N: every N-th problem")
     options.add_argument("--for", type=float, default=float("inf"), dest="seconds", help="start none after this")

@@ -56,7 +56,7 @@ FREE: dict[str, dict[str, str]] = {
     "memory free": {"memory": "10000GB"},
     "both free": {"bandwidth": "100000GB/s", "memory": "10000GB"},
 }
-"""What a cell of `chains` is given more of than any plan takes."""
+"""What a problem is given more of than any plan takes."""
 
 
 def problems(cells: int, graphs: int, seed: int) -> Iterator[Each]:
@@ -83,13 +83,12 @@ def problems(cells: int, graphs: int, seed: int) -> Iterator[Each]:
 
 
 def apart(cells: int, seed: int) -> Iterator[Entry]:
-    """Each cell of `chains` that `problems` has, with a flush: as it is, and with what is scarce there free."""
-    sync = (each for each in problems(cells, 0, seed) if isinstance(each, Entry) and each.mode == "sync")
-    for entry in sync:
-        if entry.group == "chains":
-            yield entry
-            for name, given in FREE.items():
-                yield replace(entry, group=f"chains, {name}", spec=structs.replace(entry.spec, **given))
+    """Each workload that `problems` has, with a flush: as it is, and with what is scarce free. Cells first."""
+    sync = [each for each in problems(cells, 0, seed) if isinstance(each, Entry) and each.mode == "sync"]
+    for entry in sorted(sync, key=lambda each: each.group != "chains"):
+        yield entry
+        for name, given in FREE.items():
+            yield replace(entry, group=f"{entry.group}, {name}", spec=structs.replace(entry.spec, **given))
 
 
 def distance(host: Host, each: Each, limit_s: float) -> Distance:
