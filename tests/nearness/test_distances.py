@@ -52,7 +52,9 @@ def test_problems_are_the_same_for_a_seed() -> None:
 
 
 def test_a_cell_stands_apart_from_what_is_scarce_in_it() -> None:
-    cell, links, memory, both = apart(1, 0)
+    cell, links, memory, both, *others = apart(1, 0)
+    assert {each.mode for each in others} == {"sync"}
+    assert {"branches", "branches, both free", "language models", "quick"} <= {each.group for each in others}
     assert cell in problems(1, 0, 0)
     assert [each.group for each in (links, memory, both)] == [
         "chains, links free",

@@ -21,6 +21,7 @@ from pipebench_search.estimates.clock import Clock
 from pipebench_search.estimates.guess import Guesses
 from pipebench_search.incumbent import Candidate, Incumbent
 from pipebench_search.line import cycles
+from pipebench_search.line import loops as loops_module
 from pipebench_search.line.annealing import Annealing, Row
 from pipebench_search.line.cycles import Cycles, compile_kernels
 from pipebench_search.line.kernel import annealed, look
@@ -28,7 +29,7 @@ from pipebench_search.line.loops import cheapest_cuts, rows_in_loops
 from pipebench_search.line.tables import CAP, LANE, WAY, Line
 from pipebench_search.plugin import SearchOptions
 from pipebench_search.score import LINKED, Scored, Scorer
-from tests.builders import chain_problem, cluster
+from tests.builders import chain_problem, cluster, dag_problem
 from tests.plugins.running import services
 from tests.plugins.search.line.test_annealing import Run
 from tests.plugins.search.test_search import context, found, nanoseconds
@@ -115,6 +116,26 @@ def test_each_is_a_valid_plan_that_takes_no_longer() -> None:
         assert judge(problem, plan, schedule).status == "valid"
         simulated_ns = round(metrics(problem, plan, simulate(problem, plan, schedule)).seconds * NS_PER_S)
         assert simulated_ns <= row.ns
+
+
+def test_stages_further_back_keep_no_more_in_flight() -> None:
+    _, rows = loops(even(saved=MEMORY_BYTES // 8, pins=Pins(recompute="none")))
+    fewer = [row.stages[:, CAP] for row in rows if row.stages[:, CAP].min() < row.stages[:, CAP].max()]
+    assert fewer
+    assert all((np.diff(caps) <= 0).all() for caps in fewer)
+
+
+def test_what_crosses_a_place_is_made_before_it_and_read_from_it_on() -> None:
+    """Tensors go from 0 to 1 and 3, from 1 to 2, and from 2 to 3. A byte takes a nanosecond each way."""
+    problem = dag_problem(
+        [10] * 4, [20] * 4, [(0, (1, 3), 1), (1, (2,), 10), (2, (3,), 100)], cluster(2), mode="sync", mini_batch=2
+    )
+    run = Run(problem)
+    line = run.line(run.even)
+    assert line is not None
+    assert line.order == (0, 1, 2, 3)
+    size = run.even.parts[0].micro_batch
+    assert loops_module._crossing(line.costs).tolist() == [2 * size * sent for sent in (0, 1, 11, 101, 0)]
 
 
 @pytest.mark.parametrize("problem", [even(lanes=1), even(pins=Pins(pipeline=4)), even("async")])
