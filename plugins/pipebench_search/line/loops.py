@@ -56,8 +56,7 @@ def _every(costs: Costs, lanes: int) -> Iterator[tuple[tuple[int, bool], IntArra
 
 def _cuts(costs: Costs, lanes: int) -> list[IntArray]:
     """Where stages end: of even work, or where less is sent."""
-    work = costs.forward[0, 0] + costs.backward[0, 0]
-    crossing = _crossing(costs)
+    work, crossing = _work(costs), _crossing(costs)
     found: dict[bytes, IntArray] = {}
     for turns in TURNS:
         stages = min(round(turns * lanes), MOST_STAGES, len(work) - 1)
@@ -71,11 +70,17 @@ def _cuts(costs: Costs, lanes: int) -> list[IntArray]:
     return list(found.values())
 
 
+def _work(costs: Costs) -> IntArray:
+    """By place, the ns of all operators before it."""
+    work: IntArray = costs.forward[0, 0] + costs.backward[0, 0]
+    return work
+
+
 def _crossing(costs: Costs) -> IntArray:
     """By place, the ns of all messages, there and back, of tensors that are made before it and read from it on."""
+    places = len(_work(costs))
     if not len(costs.there):
-        return np.zeros(len(costs.forward[0, 0]), np.int64)
-    places = len(costs.forward[0, 0])
+        return np.zeros(places, np.int64)
     change = np.zeros(places + 1, np.int64)
     made = np.searchsorted(costs.first_made, np.arange(len(costs.last_reader)), side="right") - 1
     read = (made >= 0) & (costs.last_reader > made)
@@ -93,7 +98,7 @@ def _lanes(stages: int, lanes: int, to_and_fro: bool) -> list[int]:
 
 def _rows(costs: Costs, ends: IntArray, lanes: list[int]) -> Iterator[IntArray]:
     """Rows of stages (END, LANE, WAY, CAP) that differ in what runs again and what is kept in flight."""
-    work = costs.forward[0, 0] + costs.backward[0, 0]
+    work = _work(costs)
     before = work[np.append(0, ends[:-1])] / max(1, int(work[-1]))
     plain, again = (np.flatnonzero(costs.recomputes == each) for each in (0, 1))
     shares = AGAIN if len(plain) and len(again) else AGAIN[:1]

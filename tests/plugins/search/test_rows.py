@@ -14,6 +14,7 @@ from pipebench_search import descent
 from pipebench_search.descent import LocalSearch
 from pipebench_search.drafts.draft import Draft, Drafting
 from pipebench_search.drafts.rows import PACES, SLOWEST, rows_to_start_from
+from pipebench_search.incumbent import Candidate
 from pipebench_search.plugin import SearchOptions
 from pipebench_search.score import Scored, Scorer
 from tests.builders import chain_problem, cluster
@@ -129,3 +130,15 @@ def test_rows_that_no_order_makes_nearly_as_fast_as_the_best_plan_are_not_begun_
     monkeypatch.setattr(LocalSearch, "_begin", noted)
     search._stages_in_a_row([])
     assert ("stages in a row" in begin) == begun
+
+
+def test_of_even_stages_one_is_scored_where_half_of_the_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = chain_problem([3, 1, 4, 1, 5, 9], [6, 2, 8, 2, 10, 18], cluster(3), mode="sync", mini_batch=6)
+    begun: list[int] = []
+    for half_over in (False, True):
+        search = LocalSearch(context(), Scorer(problem, context()), 1, SearchOptions(steps=0))
+        monkeypatch.setattr(search.known, "late", lambda share=1.0, over=half_over: over and share < 1.0)
+        found: list[Candidate] = []
+        search._even_stages(4, found)
+        begun.append(len(found))
+    assert begun == [4, 1]
