@@ -6,6 +6,7 @@ from typing import Literal
 import numpy as np
 
 from pipebench.bounds.by_group.groups import groups_proof
+from pipebench.bounds.by_group.layers import layers_proof
 from pipebench.bounds.links import links_proof
 from pipebench.bounds.operators import (
     Cut,
@@ -26,7 +27,7 @@ from pipebench.bounds.spine import before_each
 from pipebench.costs.quantise import NS_PER_S, IntArray
 from pipebench.domain.problem import Problem
 
-TimeKind = Literal["work", "operator", "path", "reduce", "fill", "memory", "links", "groups"]
+TimeKind = Literal["work", "operator", "path", "reduce", "fill", "memory", "links", "groups", "layers"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +55,8 @@ def time_bound(problem: Problem, split: bool = False) -> TimeBound:
 
     `work`, `operator` and, in sync, `path` take memory as unlimited; `reduce`, in sync `fill`, and `memory` count
     more and more of what operators share (`pipebench.bounds.shared`), and are left out where no plan fits. `links`
-    (`pipebench.bounds.links`) and `groups` (`pipebench.bounds.by_group.groups`) are there where they are above all
-    others.
+    (`pipebench.bounds.links`), `groups` and `layers` (`pipebench.bounds.by_group`) are there where they are above
+    all others.
     Over plans that run every operator on one device of a replica, or by an alternative; split: over plans that
     cut its dims among the devices as well (see `pipebench.bounds.operators`): then the first three alone.
 
@@ -82,7 +83,7 @@ def time_bound(problem: Problem, split: bool = False) -> TimeBound:
 
 def of_shared(problem: Problem, known: dict[TimeKind, int]) -> dict[TimeKind, int]:
     """The bounds `reduce`, in sync `fill`, and `memory`, each at least the one before; none where no plan fits.
-    Then `links`, and then `groups`, where they are above all others.
+    Then `links`, `groups` and `layers`, each where it is above all before it.
 
     known: the bounds that are computed already, `work` among them.
     """
@@ -95,7 +96,10 @@ def of_shared(problem: Problem, known: dict[TimeKind, int]) -> dict[TimeKind, in
     if links is not None:
         parts["links"] = links.claimed_ns
     groups = groups_proof(problem, found.every_ns, max(*known.values(), *parts.values()))
-    return parts if groups is None else {**parts, "groups": groups.claimed_ns}
+    if groups is not None:
+        parts["groups"] = groups.claimed_ns
+    layers = layers_proof(problem, found, max(*known.values(), *parts.values()))
+    return parts if layers is None else {**parts, "layers": layers.claimed_ns}
 
 
 def work_ns(problem: Problem, split: bool = False) -> int:

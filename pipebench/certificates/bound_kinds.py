@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pipebench.certificates.bound_check import flaw_of_bound
 from pipebench.certificates.document import MOST_DIGITS, Part, Refused, whole
 from pipebench.certificates.group_check import groups_bound
+from pipebench.certificates.layer_check import layers_bound
 from pipebench.certificates.premises import Problem, require_order
 
 SHARED_FIELDS = {
@@ -278,6 +279,7 @@ KINDS: dict[str, Callable[[Problem, Part], int]] = {
     "memory": shared_bound,
     "links": links_bound,
     "groups": divided_bound,
+    "layers": layers_bound,
 }
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from pipebench.bounds import TimeBound
 from pipebench.bounds.by_group.groups import GroupsProof, groups_proof
+from pipebench.bounds.by_group.layers import LayersProof, layers_proof
 from pipebench.bounds.links import LinksProof, links_proof
 from pipebench.bounds.operators import (
     Cut,
@@ -37,7 +38,7 @@ def bound_part(problem: Problem, bound: TimeBound, split: bool) -> dict[str, Any
 
     split: the bound is one over plans that cut operators among devices as well.
     """
-    if bound.kind in (*SHARED, "links", "groups"):
+    if bound.kind in (*SHARED, "links", "groups", "layers"):
         proof = time_proof(problem) if bound.kind in SHARED else _packed(problem, bound)
         assert proof is not None
         said = {"kind": bound.kind, "over": "plans of whole operators", "proof": proof.document()}
@@ -61,14 +62,15 @@ def bound_part(problem: Problem, bound: TimeBound, split: bool) -> dict[str, Any
     return part
 
 
-def _packed(problem: Problem, bound: TimeBound) -> LinksProof | GroupsProof | None:
-    """The proof from links, or from groups of devices, that is above all bounds that were found before it."""
+def _packed(problem: Problem, bound: TimeBound) -> LinksProof | GroupsProof | LayersProof | None:
+    """The proof from wholes on links or groups of devices that is above all bounds that were found before it."""
     names = list(bound.parts)
     found = max(bound.parts[kind] for kind in names[: names.index(bound.kind)])
     if bound.kind == "groups":
         return groups_proof(problem, every_stage_ns(problem), found)
+    proof_of = links_proof if bound.kind == "links" else layers_proof
     parted = shared(problem)
-    return links_proof(problem, parted, found) if parted else None
+    return proof_of(problem, parted, found) if parted else None
 
 
 def _choices(problem: Problem, kind: str, split: bool) -> Iterator[list[Any]]:

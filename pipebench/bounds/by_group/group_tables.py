@@ -140,11 +140,11 @@ class GroupTables:
         for devices, turns in kind.on(self.devices):
             found: list[list[FloatArray]] = [[] for _ in self.constants]
             cuts: list[tuple[Sent, ...]] = []
-            stages = list(self._stages(kind, devices, turns))
+            stages = list(self.stages(kind, devices, turns))
             sent = [[self._sent(tensor, stage, kind) for stage in stages] for tensor in self.made]
             for stage in stages:
                 for repeat in (False, True) if self._repeats and (kind.pattern or stage.runs > 1) else (False,):
-                    operators, each = self._rows(stage, kind, repeat, len(cuts))
+                    operators, each = self.rows(stage, kind, repeat, len(cuts))
                     for operator, row in zip(operators.tolist(), each, strict=True):
                         found[operator].append(row)
                 at = len(cuts)
@@ -169,7 +169,7 @@ class GroupTables:
     def _repeats(self) -> bool:
         return self.problem.pins.recompute in (None, "stage")
 
-    def _stages(self, kind: Kind, devices: int, turns: int) -> "Iterator[_Stage]":
+    def stages(self, kind: Kind, devices: int, turns: int) -> "Iterator[GroupStage]":
         """Every manner in which a stage can stand on a group."""
         pins, samples = self.problem.pins, self.problem.mini_batch // kind.copies
         for micro_batch in [kind.micro_batch] if kind.pattern else divisors(samples):
@@ -184,11 +184,11 @@ class GroupTables:
                     or (pins.micro_batch_size is not None and pins.micro_batch_size * share != micro_batch)
                 )
                 if not wrong:
-                    yield _Stage(kind.copies * replicas, degree, turns, micro_batch, share, samples // micro_batch)
+                    yield GroupStage(kind.copies * replicas, degree, turns, micro_batch, share, samples // micro_batch)
 
-    def _rows(self, stage: "_Stage", kind: Kind, repeat: bool, cut: int) -> tuple[IntArray, FloatArray]:
+    def rows(self, stage: "GroupStage", kind: Kind, repeat: bool, cut: int) -> tuple[IntArray, FloatArray]:
         """Operators that the stage can hold, and their rows. repeat: a backward runs the forward again."""
-        ways, shares = self._ways, self._shares
+        ways, shares = self.ways, self.shares
         plain = ways.plain if self.problem.pins.tensor_parallel is None else False
         fits = plain | (ways.devices == stage.degree)
         peak = np.minimum(shares.peak_bytes(stage.samples, False), shares.peak_bytes(stage.samples, True))
@@ -209,7 +209,7 @@ class GroupTables:
         )
         return ways.operator[fits], np.stack(columns, axis=1)[fits]
 
-    def _sent(self, tensor: int, stage: "_Stage", kind: Kind) -> Sent:
+    def _sent(self, tensor: int, stage: "GroupStage", kind: Kind) -> Sent:
         """What a tensor costs a stage. The other end of an order may have micro-batches of one sample."""
         if self.constants[self.graph.producers[tensor]] or not self._levels:
             return 0, 0, 0, 0
@@ -269,17 +269,19 @@ class GroupTables:
         )
 
     @cached_property
-    def _ways(self) -> Ways:
+    def ways(self) -> Ways:
+        """On the one type of device that there is."""
         (rows,) = ways(self.problem)
         return rows
 
     @cached_property
-    def _shares(self) -> Shares:
-        return Shares(self.problem, self._ways, ())
+    def shares(self) -> Shares:
+        """What the ways take, by cut."""
+        return Shares(self.problem, self.ways, ())
 
 
 @dataclass(frozen=True, slots=True)
-class _Stage:
+class GroupStage:
     """A stage on a group.
 
     replicas: in all copies. degree: devices of a replica. share: replicas that share a micro-batch.

@@ -74,7 +74,7 @@ def groups_proof(problem: Problem, every_ns: int, time_ns: int) -> GroupsProof |
 
     For small problems on devices of one type. every_ns: what each device runs once a mini-batch.
     """
-    if len(set(problem.cluster.devices)) > 1 or not _is_small(problem):
+    if len(set(problem.cluster.devices)) > 1 or not is_small(problem):
         return None
     tables = GroupTables(problem)
     if tables.free_bytes <= 0:
@@ -110,7 +110,8 @@ def several_pipelines(problem: Problem) -> bool:
     return problem.regime.mode == "sync" and replicas != 1 and min(problem.cluster.size, problem.mini_batch) > 1
 
 
-def _is_small(problem: Problem) -> bool:
+def is_small(problem: Problem) -> bool:
+    """Whether all sets of operators can be looked at."""
     graph = problem.profile.graph
     moving = [operator for operator in range(len(graph.operators)) if not graph.operators[operator].constant]
     devices, samples = devices_of_a_plan(problem), problem.mini_batch
