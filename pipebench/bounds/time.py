@@ -5,7 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from pipebench.bounds.by_group.groups import groups_proof
+from pipebench.bounds.by_group.groups import groups_proof, is_small
 from pipebench.bounds.by_group.layers import layers_proof
 from pipebench.bounds.links import links_proof
 from pipebench.bounds.operators import (
@@ -83,7 +83,7 @@ def time_bound(problem: Problem, split: bool = False) -> TimeBound:
 
 def of_shared(problem: Problem, known: dict[TimeKind, int]) -> dict[TimeKind, int]:
     """The bounds `reduce`, in sync `fill`, and `memory`, each at least the one before; none where no plan fits.
-    Then `links`, `groups` and `layers`, each where it is above all before it.
+    Then `links`, and `groups` for small problems, `layers` for others, each where it is above all before it.
 
     known: the bounds that are computed already, `work` among them.
     """
@@ -95,10 +95,11 @@ def of_shared(problem: Problem, known: dict[TimeKind, int]) -> dict[TimeKind, in
     links = links_proof(problem, found, max(*known.values(), *parts.values()))
     if links is not None:
         parts["links"] = links.claimed_ns
-    groups = groups_proof(problem, found.every_ns, max(*known.values(), *parts.values()))
-    if groups is not None:
-        parts["groups"] = groups.claimed_ns
-    layers = layers_proof(problem, found, max(*known.values(), *parts.values()))
+    most = max(*known.values(), *parts.values())
+    if is_small(problem):
+        groups = groups_proof(problem, found.every_ns, most)
+        return parts if groups is None else {**parts, "groups": groups.claimed_ns}
+    layers = layers_proof(problem, found, most)
     return parts if layers is None else {**parts, "layers": layers.claimed_ns}
 
 

@@ -1,9 +1,9 @@
 """Whether operators that are alike go as wholes on the devices in a time (cost model, section 11, "Layers").
 
-Imports the standard library and the certificate's own form and premises only. A proof has tables of what an operator
-of each class takes in a stage on a group of devices (`bounds.by_group.layer_tables`). In each case operators of
-each class count something. In one ns less than is claimed no group holds operators that count more than its devices
-do, and all operators together count more than all devices.
+Imports the standard library and the certificate's own form and premises only. A proof has tables of what an
+operator of each class takes in a stage on a group of devices (`bounds.by_group.layer_tables`). In each case
+operators of each class count something. In one ns less than is claimed no group holds operators that count more
+than its devices do, and all operators together count more than all devices.
 """
 
 from dataclasses import dataclass, field
@@ -24,8 +24,8 @@ Row = list[int]
 class Classes:
     """What all cases share.
 
-    counts: operators of each class. at_once: of each class whether all its operators have a micro-batch live at the
-    instant. devices: of a plan. room: ns in which a device can run something. memory: bytes of a device.
+    counts: operators of each class. at_once: of each class whether all its operators have a micro-batch live at
+    the instant. devices: of a plan. room: ns in which a device can run something. memory: bytes of a device.
     """
 
     problem: Problem
@@ -96,7 +96,10 @@ def _require_too_short(classes: Classes, case: Part, pipelines: int, time: int) 
     weights, of_a_device = case.numbers("weights"), case.number("of_a_device")
     if len(weights) != len(classes.counts):
         raise Refused(case.at("weights"), f"are not {len(classes.counts)}, one of each class")
-    if pipelines * sum(a * b for a, b in zip(weights, classes.counts, strict=True)) <= classes.devices * of_a_device:
+    if (
+        pipelines * sum(a * b for a, b in zip(weights, classes.counts, strict=True))
+        <= classes.devices * of_a_device
+    ):
         raise Refused(case.place, f"counts no more than the devices: {time} ns may suffice")
     expected = [(count, turns) for count in range(1, classes.devices + 1) for turns in _divisors(count)]
     groups = case.parts("groups")
@@ -109,7 +112,10 @@ def _require_too_short(classes: Classes, case: Part, pipelines: int, time: int) 
             raise Refused(group.at("prices"), "are none")
         have = [a * classes.room + b * pipelines * classes.memory for a, b in prices]
         costs = [
-            [min((a * ns + b * (pipelines * state + saved) for ns, state, saved in each), default=-1) for each in rows]
+            [
+                min((a * ns + b * (pipelines * state + saved) for ns, state, saved in each), default=-1)
+                for each in rows
+            ]
             for a, b in prices
         ]
         if min(have) >= 0 and Load(classes, weights, costs).may_exceed(count * of_a_device, have):

@@ -6,7 +6,7 @@ groups of one device each or not, and of patterns for each micro-batch size.
 Docs: cost-model.md, section 11, "Groups".
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -101,7 +101,8 @@ class GroupTables:
         self._model = CostModel(problem)
         self.made = [tensor for tensor, producer in enumerate(self.graph.producers) if producer >= 0]
         self._levels = {slowest(problem.cluster, one, one + 1) for one in range(problem.cluster.size - 1)}
-        self._cases = cache(self._all_cases)
+        self._cases, self._of_samples = cache(self._all_cases), cache(self._figures)
+        self._state = cache(self._state_bytes)
 
     @cached_property
     def lasts(self) -> tuple[int, ...]:
@@ -142,27 +143,27 @@ class GroupTables:
             cuts: list[tuple[Sent, ...]] = []
             stages = list(self.stages(kind, devices, turns))
             sent = [[self._sent(tensor, stage, kind) for stage in stages] for tensor in self.made]
-            for stage in stages:
+            each_way = [self.rows(stages, kind.pattern, repeat) for repeat in (False, True)] if stages else []
+            for at, stage in enumerate(stages):
                 for repeat in (False, True) if self._repeats and (kind.pattern or stage.runs > 1) else (False,):
-                    operators, each = self.rows(stage, kind, repeat, len(cuts))
-                    for operator, row in zip(operators.tolist(), each, strict=True):
-                        found[operator].append(row)
-                at = len(cuts)
+                    rows, fits = (table[at] for table in each_way[repeat])
+                    for way in np.flatnonzero(fits).tolist():
+                        found[self.ways.operator[way]].append(np.append(rows[way], at))
                 cuts.append(
                     tuple(
                         self._relayed(each, at, tensor in live) if tensor in self._may_be_relayed else each[at]
                         for tensor, each in zip(self.made, sent, strict=True)
                     )
                 )
-            rows = [_best(found[operator]) for operator in self.operators]
-            named = sorted({row[CUT] for each in rows for row in each})
+            best = [_best(found[operator]) for operator in self.operators]
+            named = sorted({row[CUT] for each in best for row in each})
             number = {cut: at for at, cut in enumerate(named)}
             yield Group(
                 devices=devices,
                 turns=turns,
                 sizes=tuple(stages[cut].micro_batch for cut in named),
                 cuts=tuple(cuts[cut] for cut in named),
-                rows=tuple(tuple((*row[:CUT], number[row[CUT]]) for row in each) for each in rows),
+                rows=tuple(tuple((*row[:CUT], number[row[CUT]]) for row in each) for each in best),
             )
 
     @property
@@ -184,30 +185,48 @@ class GroupTables:
                     or (pins.micro_batch_size is not None and pins.micro_batch_size * share != micro_batch)
                 )
                 if not wrong:
-                    yield GroupStage(kind.copies * replicas, degree, turns, micro_batch, share, samples // micro_batch)
+                    yield GroupStage(
+                        kind.copies * replicas, degree, turns, micro_batch, share, samples // micro_batch
+                    )
 
-    def rows(self, stage: "GroupStage", kind: Kind, repeat: bool, cut: int) -> tuple[IntArray, FloatArray]:
-        """Operators that the stage can hold, and their rows. repeat: a backward runs the forward again."""
+    def rows(
+        self, stages: "Sequence[GroupStage]", pattern: bool, repeat: bool
+    ) -> tuple[FloatArray, "np.ndarray[tuple[int, int], np.dtype[np.bool_]]"]:
+        """What each way takes in each stage, without the number of the cut, shape (stages, ways, CUT); and which
+        of them are possible, shape (stages, ways). repeat: a backward runs the forward again.
+        """
         ways, shares = self.ways, self.shares
-        plain = ways.plain if self.problem.pins.tensor_parallel is None else False
-        fits = plain | (ways.devices == stage.degree)
-        peak = np.minimum(shares.peak_bytes(stage.samples, False), shares.peak_bytes(stage.samples, True))
-        fits = np.flatnonzero(fits & (peak <= self.memory_bytes))
-        forward, _, crossing, busy, busy_crossing, saved = shares.times(stage.samples)
+        figures = np.stack([self._of_samples(stage.samples) for stage in stages], axis=1)
+        forward, crossing, busy, busy_crossing, saved, fits = figures
         again = forward if repeat else 0 * forward
-        state = shares.device_state_bytes(stage.replicas, stage.degree)
+        degree, runs, turns = np.array([(each.degree, each.runs, each.turns) for each in stages]).T[:, :, None]
+        plain = ways.plain if self.problem.pins.tensor_parallel is None else False
+        update = np.stack([shares.update_ns(stage.replicas) for stage in stages])
+        state = np.stack([self._state(stage.replicas, stage.degree) for stage in stages])
         waited = 0 if self.problem.overlap else 1
         columns = (
-            stage.lane_ns(busy + again, kind.pattern) + shares.update_ns(stage.replicas),
-            stage.lane_ns(busy_crossing + again, kind.pattern),
+            _lane_ns(busy + again, runs, turns, pattern) + update,
+            _lane_ns(busy_crossing + again, runs, turns, pattern),
             waited * forward,
             waited * (crossing + again - forward),
-            np.floor(np.where(state < EXACT_STATE, state, state * (1 - LOSS))),
+            state,
             saved,
-            np.full(len(saved), 0 if repeat else 1),
-            np.full(len(saved), cut),
+            np.full_like(saved, 0 if repeat else 1),
         )
-        return ways.operator[fits], np.stack(columns, axis=1)[fits]
+        return np.stack(columns, axis=2), (fits > 0) & (plain | (ways.devices == degree))
+
+    def _figures(self, samples: int) -> FloatArray:
+        """Of each way forward, crossing, busy time of a run and of a crossing, and saved bytes, of one
+        micro-batch; and whether one fits.
+        """
+        shares = self.shares
+        forward, _, crossing, busy, busy_crossing, saved = shares.times(samples)
+        peak = np.minimum(shares.peak_bytes(samples, False), shares.peak_bytes(samples, True))
+        return np.stack([forward, crossing, busy, busy_crossing, saved, peak <= self.memory_bytes])
+
+    def _state_bytes(self, replicas: int, degree: int) -> FloatArray:
+        state = self.shares.device_state_bytes(replicas, degree)
+        return np.floor(np.where(state < EXACT_STATE, state, state * (1 - LOSS)))
 
     def _sent(self, tensor: int, stage: "GroupStage", kind: Kind) -> Sent:
         """What a tensor costs a stage. The other end of an order may have micro-batches of one sample."""
@@ -300,10 +319,11 @@ class GroupStage:
         """Of a micro-batch on a replica."""
         return -(-self.micro_batch // self.share)
 
-    def lane_ns(self, each: FloatArray, pattern: bool) -> FloatArray:
-        """Of the first replica in a mini-batch."""
-        lane: FloatArray = self.runs * each // self.turns if pattern else -(-self.runs // self.turns) * each
-        return lane
+
+def _lane_ns(each: FloatArray, runs: IntArray, turns: IntArray, pattern: bool) -> FloatArray:
+    """Of the first replica in a mini-batch, by what a micro-batch takes."""
+    lane: FloatArray = runs * each // turns if pattern else -(-runs // turns) * each
+    return lane
 
 
 def kinds_of(mini_batch: int, devices: int, patterns: bool) -> list[Kind]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from pipebench.bounds.by_group.group_tables import SAVED, STATE, WHOLE, GroupTables, Kind, groups_of
 from pipebench.bounds.operators import divisors
-from pipebench.costs.quantise import FloatArray
+from pipebench.costs.quantise import FloatArray, IntArray
 from pipebench.domain.problem import Problem
 
 MOST_DEVICES = 64
@@ -70,6 +70,7 @@ class LayerTables:
         self.last = self.groups.lasts[0]
         self._before = self.groups.before(self.last)
         self.classes = self._largest(self._alike(), work_ns)
+        self._ways = [np.flatnonzero(self.groups.ways.operator == each[0]) for each in self.classes]
         self.at_once = [bool(self._before[each[0]]) for each in self.classes]
 
     @property
@@ -122,37 +123,38 @@ class LayerTables:
 
     def _case(self, pipelines: int, size: int) -> LayerCase:
         groups = groups_of(self.groups.devices)
-        rows: dict[tuple[int, int], list[list[Row]]] = {each: [[] for _ in self.classes] for each in groups}
+        rows: dict[tuple[int, int], list[list[IntArray]]] = {each: [[] for _ in self.classes] for each in groups}
         for copies in self._copies(pipelines, size):
             kind = Kind(pipelines * copies, False, size > 0, size // copies)
             for devices, turns in groups_of(self.groups.devices // copies):
-                for row, found in zip(self._rows(kind, devices, turns), rows[copies * devices, copies * turns], strict=True):
-                    found += row
+                found = rows[copies * devices, copies * turns]
+                for each, more in zip(found, self._rows(kind, devices, turns), strict=True):
+                    each.append(more)
         made = [self._group(pipelines, *each, rows[each]) for each in groups]
         return LayerCase(pipelines, size > 0, size, tuple(made))
 
     def _copies(self, pipelines: int, size: int) -> list[int]:
-        """Of the pipelines. One copy stands for more, with micro-batches of all of them, unless these are pinned."""
+        """Of the pipelines. One stands for several, with micro-batches of all of them, unless these are pinned."""
         problem = self.groups.problem
         if problem.pins.micro_batch is None:
             return [1]
         samples = problem.mini_batch // pipelines
         return [each for each in divisors(samples) if each <= self.groups.devices and size % each == 0]
 
-    def _rows(self, kind: Kind, devices: int, turns: int) -> list[list[Row]]:
-        """Of each class the rows of one of its operators."""
-        found: list[list[Row]] = [[] for _ in self.classes]
-        repeat = self.groups.problem.pins.recompute == "stage"
-        for stage in self.groups.stages(kind, devices, turns):
-            operators, each = self.groups.rows(stage, kind, repeat, 0)
-            for number, alike in enumerate(self.classes):
-                for row in each[operators == alike[0]]:
-                    saved = int(row[SAVED]) if self.at_once[number] else 0
-                    found[number].append((int(row[WHOLE]), int(row[STATE]), saved))
-        return found
+    def _rows(self, kind: Kind, devices: int, turns: int) -> list[IntArray]:
+        """Of each class the rows of one of its operators, shape (rows, 3)."""
+        stages = list(self.groups.stages(kind, devices, turns))
+        if not stages:
+            return [np.zeros((0, 3), np.int64) for _ in self.classes]
+        rows, fits = self.groups.rows(stages, kind.pattern, self.groups.problem.pins.recompute == "stage")
+        counted: IntArray = rows[:, :, [WHOLE, STATE, SAVED]].astype(np.int64)
+        return [
+            counted[:, ways][fits[:, ways]] * (1, 1, at_once)
+            for ways, at_once in zip(self._ways, self.at_once, strict=True)
+        ]
 
-    def _group(self, pipelines: int, devices: int, turns: int, rows: list[list[Row]]) -> LayerGroup:
-        kept = [_useful(pipelines, each) for each in rows]
+    def _group(self, pipelines: int, devices: int, turns: int, rows: list[list[IntArray]]) -> LayerGroup:
+        kept = [_useful(pipelines, np.concatenate(each)) for each in rows]
         prices = {(1, 0), (0, 1)}
         for each in kept:
             for (quick, *more), (slow, *less) in pairwise(each):
@@ -167,19 +169,24 @@ def _bytes(pipelines: int, row: Sequence[int]) -> int:
     return pipelines * state + saved
 
 
-def _useful(pipelines: int, rows: list[Row]) -> tuple[Row, ...]:
+def _useful(pipelines: int, rows: IntArray) -> tuple[Row, ...]:
     """Those that are least at some price, the quickest first: corners of the lower convex hull."""
+    held = pipelines * rows[:, 1] + rows[:, 2]
+    order = np.lexsort((rows[:, 1], held, rows[:, 0]))
+    before = np.minimum.accumulate(held[order]) if len(order) else held
+    less = np.flatnonzero(np.append(True, before[1:] < before[:-1])[: len(order)])
     kept: list[Row] = []
-    for row in sorted(rows, key=lambda row: (row[0], _bytes(pipelines, row[1:]), row)):
-        here = row[0], _bytes(pipelines, row[1:])
-        if kept and here[1] >= _bytes(pipelines, kept[-1][1:]):
-            continue
+    corners: list[tuple[int, int]] = []
+    for at in order[less].tolist():
+        here = int(rows[at, 0]), int(held[at])
         while len(kept) > 1:
-            (x0, y0), (x1, y1) = ((each[0], _bytes(pipelines, each[1:])) for each in kept[-2:])
+            (x0, y0), (x1, y1) = corners[-2:]
             if (y1 - y0) * (here[0] - x0) < (here[1] - y0) * (x1 - x0):
                 break
             kept.pop()
-        kept.append(row)
+            corners.pop()
+        kept.append((here[0], int(rows[at, 1]), int(rows[at, 2])))
+        corners.append(here)
     return tuple(kept)
 
 
@@ -187,4 +194,3 @@ def is_looked_at(problem: Problem, devices: int) -> bool:
     """Whether a problem has devices of one type, and not too many devices and samples."""
     one_type = len(set(problem.cluster.devices)) == 1
     return one_type and devices <= MOST_DEVICES and problem.mini_batch <= MOST_SAMPLES
-

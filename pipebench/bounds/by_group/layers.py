@@ -7,14 +7,15 @@ generated (Gilmore and Gomory, Operations Research 9, 1961), and are checked in 
 Docs: cost-model.md, section 11, "Layers".
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from pipebench.bounds.by_group.groups import is_small
 from pipebench.bounds.by_group.layer_tables import LayerCase, LayerTables, is_looked_at
 from pipebench.bounds.choices import COMPUTE
 from pipebench.bounds.search import MOST_RISE
@@ -33,11 +34,16 @@ MOST_COLUMNS = 60
 EACH_TIME = 8
 """Columns that are added at a time."""
 SLACK = 1e-12
-"""Such a part is added to what there is: more than all rounding of floats. So nothing counts as too much that is not."""
+"""Such a part is added to what there is, more than all rounding of floats: what fits never counts as too much."""
 NEAR = 1e-9
 """By which a column may be worth more than its devices before it is added."""
 TRIES = 6
-"""Times, each one part in 2^FINE less, that are tried where weights in whole numbers do not show what others did."""
+"""Times, each one part in 2^FINE less, that are tried where weights in whole numbers do not show it."""
+NEVER = int(np.iinfo(np.int64).max)
+
+
+Column = tuple[int, FloatArray]
+"""Devices of a group, and how many operators of each class it holds."""
 
 
 class Weighed(msgspec.Struct, frozen=True):
@@ -67,18 +73,18 @@ class LayersProof:
     def document(self) -> dict[str, Any]:
         """As JSON has it."""
         content: dict[str, Any] = msgspec.to_builtins(self)
-        for case in content["cases"]:
-            case |= case.pop("case")
-            del case["pattern"]  # the size of micro-batches says it
+        for weighed in content["cases"]:
+            weighed.update(weighed.pop("case"))
+            del weighed["pattern"]  # the size of micro-batches says it
         return content
 
 
 def layers_proof(problem: Problem, shared: Shared, time_ns: int) -> LayersProof | None:
     """The proof of the largest time that is found to be needed, above `time_ns`. None where there is none.
 
-    shared: of the problem. Of a small problem all sets of operators are looked at (`groups`): that says more.
+    shared: of the problem.
     """
-    if is_small(problem) or not is_looked_at(problem, shared.devices):
+    if not is_looked_at(problem, shared.devices):
         return None
     tables = LayerTables(problem, shared.choices.least(COMPUTE))
     free, every = tables.groups.free_bytes, shared.every_ns
@@ -105,7 +111,7 @@ def layers_proof(problem: Problem, shared: Shared, time_ns: int) -> LayersProof 
 
 
 def _weighed(packings: list["Packing"], time_ns: int, claimed: int) -> tuple[int, tuple[Weighed, ...]] | None:
-    """The claim, or one that is a little smaller, with what proves it; None where nothing above a time is proven."""
+    """The claim, or one a little smaller, with what proves it; None where nothing above a time is proven."""
     for _ in range(TRIES):
         found = []
         for packing in packings:
@@ -119,6 +125,18 @@ def _weighed(packings: list["Packing"], time_ns: int, claimed: int) -> tuple[int
         if claimed <= time_ns:
             return None
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """prices: shape (prices, 2). costs: of an operator of each class at each price, shape (prices, classes).
+    others: what all but the last class cost at each price, for each of `Packing._held`.
+    """
+
+    devices: int
+    prices: FloatArray
+    costs: FloatArray
+    others: FloatArray
 
 
 class Packing:
@@ -135,33 +153,30 @@ class Packing:
     @cached_property
     def _held(self) -> FloatArray:
         """All numbers of operators of all classes but the last, shape (numbers, classes - 1)."""
-        each = np.indices([count + 1 for count in self._counts[:-1]])
-        return each.reshape(len(self._counts) - 1, -1).T.astype(np.float64)
+        numbers = [count + 1 for count in self._counts[:-1]]
+        return np.indices(numbers).reshape(len(numbers), prod(numbers)).T.astype(np.float64)
 
     @cached_property
-    def _groups(self) -> list[tuple[int, FloatArray, FloatArray, FloatArray]]:
-        """Of groups that no smaller one is as good as: devices, prices, what an operator of each class costs at
-        each price, and what all but the last class cost for each of `_held`.
-        """
+    def _groups(self) -> list["_Group"]:
+        """Those that no smaller one is as good as."""
         found = []
         for at in _undominated(self.case):
-            group = self.case.groups[at]
-            prices = np.array(group.prices, np.float64)
-            costs = _costs(self.case, at)
+            group, costs = self.case.groups[at], _costs(self.case, at)
             with np.errstate(invalid="ignore"):
                 each = self._held[:, None, :] * costs[None, :, :-1]
             others = np.where(self._held[:, None, :] > 0, each, 0).sum(axis=2)
-            found.append((group.devices, prices, costs, others))
+            found.append(_Group(group.devices, np.array(group.prices, np.float64), costs, others))
         return found
 
     def _most_of_last(self, time_ns: int) -> list[FloatArray]:
         """Of each group how many operators of the last class go beside each of `_held`; below 0 where none may."""
         room, found = time_ns - self._every_ns, []
-        for _, prices, costs, others in self._groups:
-            have = prices @ (room, self._bytes)
-            left = have + SLACK * (prices @ (abs(room), self._bytes)) - others
+        for group in self._groups:
+            have = group.prices @ (room, self._bytes)
+            left = have + SLACK * (group.prices @ (abs(room), self._bytes)) - group.others
+            cost = group.costs[:, -1]
             with np.errstate(divide="ignore", invalid="ignore"):
-                each = np.where(costs[:, -1] > 0, np.floor(left / costs[:, -1] * (1 + SLACK)), np.inf)
+                each = np.where(cost > 0, np.floor(left / cost * (1 + SLACK)), np.inf)
             most = np.minimum(each.min(axis=1), self._counts[-1])
             found.append(np.where((left >= 0).all(axis=1), most, -1.0))
         return found
@@ -180,39 +195,46 @@ class Packing:
 
     def _priced(self, time_ns: int) -> FloatArray | None:
         totals = self.case.pipelines * np.array(self._counts, np.float64)
+        alone: FloatArray = np.eye(len(totals))
         most = self._most_of_last(time_ns)
-        weights = self._held_by_none(most)
-        if weights is not None:
-            return weights
-        weights = 1 / totals
-        columns: list[tuple[float, ...]] = []
-        for _ in range(MOST_COLUMNS):
-            made: list[tuple[float, tuple[float, ...]]] = []
-            for (devices, *_), last in zip(self._groups, most, strict=True):
-                worth = np.where(last < 0, -1.0, self._held @ weights[:-1] + last * weights[-1])
-                at = int(worth.argmax())
-                made.append((float(worth[at]) / devices, (devices, *self._held[at], last[at])))
-            made.sort(reverse=True)
-            worth_most = made[0][0]
-            if float(weights @ totals) > self._devices * worth_most * (1 + NEAR):
+        columns: list[Column] = []
+        for number in range(len(totals)):
+            column = max(
+                (self._column(at, last, number) for at, last in enumerate(most)), key=_of_a_device(number)
+            )
+            if not column[1][number]:  # no group holds one
+                weights: FloatArray = alone[number]
                 return weights
-            if columns and worth_most <= 1 + NEAR:
-                return None
-            columns += [each for worth, each in made[:EACH_TIME] if not columns or worth > 1 + NEAR]
+            columns.append(column)
+        for _ in range(MOST_COLUMNS):
             weights = _dual_values(columns, totals)
             if float(weights @ totals) <= self._devices:
                 return None
+            worth = [self._worth(last, weights) for last in most]
+            shares = [float(each.max()) / group.devices for each, group in zip(worth, self._groups, strict=True)]
+            if float(weights @ totals) > self._devices * max(shares) * (1 + NEAR):
+                return weights
+            if max(shares) <= 1 + NEAR:
+                return None
+            for at in np.argsort(shares)[::-1][:EACH_TIME].tolist():
+                if shares[at] > 1 + NEAR:
+                    columns.append(self._numbers(at, most[at], int(worth[at].argmax())))
         return None
 
-    def _held_by_none(self, most: list[FloatArray]) -> FloatArray | None:
-        """Weights that count one class alone, of which no group holds any."""
-        some = np.zeros(len(self._counts))
-        for last in most:
-            fits = last >= 0
-            if fits.any():
-                some[:-1] = np.maximum(some[:-1], self._held[fits].max(axis=0))
-                some[-1] = max(some[-1], last.max())
-        return None if some.all() else (some == 0).astype(np.float64)
+    def _worth(self, last: FloatArray, weights: FloatArray) -> FloatArray:
+        """What each of `_held` is worth with as many of the last class as go beside it; 0 where that is none."""
+        return np.where(last < 0, 0.0, self._held @ weights[:-1] + last * weights[-1])
+
+    def _numbers(self, at: int, last: FloatArray, row: int) -> Column:
+        """What a group holds in a row of `_held`."""
+        return self._groups[at].devices, np.append(self._held[row], last[row])
+
+    def _column(self, at: int, last: FloatArray, number: int) -> Column:
+        """What a group holds where it holds most of a class."""
+        weights = np.eye(len(self._counts))[number]
+        worth = self._worth(last, weights)
+        row = int(worth.argmax())
+        return self._numbers(at, last, row) if worth[row] else (self._groups[at].devices, 0 * weights)
 
     def raised(self, time_ns: int, most_ns: int) -> int:
         """The largest time that is found to be needed: at most `most_ns`, above `time_ns`, which is too short."""
@@ -237,54 +259,61 @@ class Packing:
             return None
         weights = np.floor(found / found.max() * 2**WEIGHT_BITS)
         of_a_device = 0
-        for (devices, *_), last in zip(self._groups, self._most_of_last(time_ns), strict=True):
-            worth = np.where(last < 0, 0, self._held @ weights[:-1] + last * weights[-1]).max()
-            of_a_device = max(of_a_device, -(-int(worth) // devices))
+        for group, last in zip(self._groups, self._most_of_last(time_ns), strict=True):
+            of_a_device = max(of_a_device, -(-int(self._worth(last, weights).max()) // group.devices))
         total = self.case.pipelines * int(weights @ self._counts)
         whole = tuple(int(each) for each in weights)
         return Weighed(self.case, whole, of_a_device) if total > self._devices * of_a_device else None
 
 
-def _dual_values(columns: list[tuple[float, ...]], totals: FloatArray) -> FloatArray:
+def _of_a_device(number: int) -> Callable[[Column], float]:
+    """How many operators of a class a column has for each of its devices."""
+    return lambda column: float(column[1][number]) / column[0]
+
+
+def _dual_values(columns: list[Column], totals: FloatArray) -> FloatArray:
     """The weights that make all operators worth most, where no column is worth more than its devices."""
-    import pulp  # noqa: PLC0415 - most problems have no classes of operators
+    import pulp  # takes a tenth of a second, and most problems have no classes of operators
 
     program = pulp.LpProblem("weights", pulp.LpMaximize)
     weights = [pulp.LpVariable(f"w{at}", 0) for at in range(len(totals))]
-    program += pulp.lpSum(float(total) * weight for total, weight in zip(totals, weights, strict=True))
-    for devices, *held in columns:
-        program += pulp.lpSum(float(n) * w for n, w in zip(held, weights, strict=True) if n) <= float(devices)
-    for at, total in enumerate(totals):
-        program += weights[at] <= 1e3 * float(columns[0][0]) / float(total) * len(totals) * 1e3
+    program += pulp.lpSum(total * weight for total, weight in zip(totals.tolist(), weights, strict=True))
+    for devices, numbers in columns:
+        worth = pulp.lpSum(n * weight for n, weight in zip(numbers.tolist(), weights, strict=True) if n)
+        program += worth <= devices
     program.solve(pulp.HiGHS(msg=False, threads=1, random_seed=0))
     return np.array([weight.value() or 0.0 for weight in weights])
 
 
 def _costs(case: LayerCase, at: int) -> FloatArray:
-    """What an operator of each class costs on a group at each of its prices, shape (prices, classes); infinite where
-    it cannot be there.
+    """What an operator of each class costs on a group at each of its prices, shape (prices, classes); infinite
+    where it cannot be there.
     """
     group = case.groups[at]
     found = np.full((len(group.prices), len(group.rows)), np.inf)
     for number, rows in enumerate(group.rows):
         if rows:
             ns, state, saved = np.array(rows, np.float64).T
-            found[:, number] = (np.array(group.prices, np.float64) @ (ns, case.pipelines * state + saved)).min(axis=1)
+            found[:, number] = (np.array(group.prices, np.float64) @ (ns, case.pipelines * state + saved)).min(
+                axis=1
+            )
     return found
 
 
 def _undominated(case: LayerCase) -> list[int]:
     """Groups, without those of which every row has one as good on a group of as many or fewer devices."""
-    kept: list[int] = []
     rows = [[np.array(each, np.int64).reshape(-1, 3) for each in group.rows] for group in case.groups]
+    least = np.array([[each.min(axis=0, initial=NEVER) for each in here] for here in rows])
+    kept: list[int] = []
     for at, here in enumerate(rows):
-        if not any(_dominates(rows[other], here) for other in kept):
+        near = [other for other in kept if (least[other] <= least[at]).all()]
+        if not any(_dominates(rows[other], here) for other in near):
             kept.append(at)
     return kept
 
 
 def _dominates(rows: list[IntArray], others: list[IntArray]) -> bool:
     return all(
-        bool((here[None] <= there[:, None]).all(axis=2).any(axis=1).all())
+        bool(np.all(np.any(np.all(here[None] <= there[:, None], axis=2), axis=1)))
         for here, there in zip(rows, others, strict=True)
     )
