@@ -101,7 +101,7 @@ class LocalSearch:
         if not self._every.small:
             bases = diverse(sorted([*optima, *starts], key=lambda each: each.scored.rank))
             bases = [each for each in bases if cycles.may_begin(each)]
-            loops = cycles.in_loops(bases[0]) if bases else []
+            loops = cycles.in_loops(bases[0], self._even_rows()) if bases else []
             starts_in_turn = [each for pair in zip_longest(bases, loops) for each in pair if each is not None]
             rows = self._ordered(cycles.in_turn(starts_in_turn))
         optima = starts if rows and cycles.only_rows else [*optima, *self._optima(starts[len(optima) :])]
@@ -228,6 +228,17 @@ class LocalSearch:
             self._begin(draft, "even stages", found)
             scored += len(found) > before
         return [(about, draft) for about, _, draft in guessed[:SQUEEZED]]
+
+    def _even_rows(self) -> list[Draft]:
+        """Rows of even stages on all devices, those first that take least by the estimate; none where rows of
+        stages are all that may change.
+        """
+        guessed: list[tuple[float, int, Draft]] = []
+        for draft in self._near.even_rows() if not self._cycles.only_rows else ():
+            guess = self._guesses.of(draft) if self._drafting.possible(draft) else None
+            if guess is not None:
+                guessed.append((guess.about, len(guessed), draft))
+        return [draft for _, _, draft in sorted(guessed, key=lambda each: each[:2])]
 
     def _stages_in_a_row(self, found: list[Candidate]) -> None:
         """The rows of a dynamic program, without those that take far longer than the best plan in any order."""

@@ -3,7 +3,7 @@
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, product
 
 from pipebench.algorithms.micro_batches import divisors, micro_batch_candidates, replica_counts
 from pipebench.costs.model import CostModel
@@ -357,6 +357,20 @@ class Neighbourhood:
                         like = Part(operators=(), group=0, way=each, micro_batch=micro_batch)
                         for parts in self._rows(stages, pins.virtual_stages or 1, like):
                             yield Draft(parts=parts, sizes=(size,) * stages, chained=stages > 1)
+
+    def even_rows(self) -> Iterator[Draft]:
+        """A row of stages of equal work on all devices for each degree, each number of replicas and each size of
+        micro-batches of which there are as many as stages.
+        """
+        count = self._problem.cluster.size
+        plain = {each.tensor_parallel: each for each in reversed(self._drafting.ways)}
+        for degree, replicas in product(sorted(plain), replica_counts(count)):
+            size = degree * replicas
+            cuts = self.even_cuts(count // size) if 1 < count // size <= len(self.work) else None
+            for micro_batch in self.micro_batches if cuts else ():
+                if cuts and micro_batch * len(cuts) <= self._problem.mini_batch:
+                    parts = tuple(Part(each, at, plain[degree], micro_batch) for at, each in enumerate(cuts))
+                    yield Draft(parts=parts, sizes=(size,) * len(cuts))
 
 
 def _whole(_: Draft) -> list[Place]:

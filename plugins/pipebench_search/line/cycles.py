@@ -2,6 +2,8 @@
 
 import random
 import time
+from collections.abc import Iterable
+from itertools import zip_longest
 
 import numpy as np
 
@@ -11,10 +13,10 @@ from pipebench_search.drafts.draft import Draft, Drafting
 from pipebench_search.estimates.clock import Clock
 from pipebench_search.estimates.guess import Guesses
 from pipebench_search.incumbent import ROWS, Candidate, Incumbent
-from pipebench_search.line.annealing import ANYWHERE, COLD, HOT, Annealing
+from pipebench_search.line.annealing import ANYWHERE, COLD, HOT, Annealing, Row
 from pipebench_search.line.kernel import annealed, look
-from pipebench_search.line.loops import cheapest_cuts, rows_in_loops
-from pipebench_search.line.tables import CAP, Costs, line_of
+from pipebench_search.line.loops import FEW, cheapest_cuts, rows_in_loops
+from pipebench_search.line.tables import CAP, Costs, Line, line_of
 from pipebench_search.score import Scorer
 
 CYCLE, MOST_IN_CYCLE, DOUBLED = 300, 100_000, 4
@@ -24,8 +26,12 @@ REORDERED_LINES = 0.5
 """The share of cycles with operators in another order than that of the plan that they begin with."""
 LOOPS = 4
 """Rows of stages in loops that cycles begin with."""
-LOOPING = 0.1
-"""The share of the time that is left in which these are looked for, at most."""
+LINES = 3
+"""Lines of which these are: those of which a few rows in loops are fastest."""
+NEAR = 1.25
+"""Rows that take longer than the fastest one by this factor tell nothing of their line."""
+LOOPING, SAMPLING = 0.15, 0.5
+"""The share of the time that is left in which these are looked for, at most; and of that, in which lines are."""
 FEWEST, SHORTEST = 4, 0.25
 """More starts than these get cycles as long as this share of a first one, or there are fewer of them."""
 LOOK_S = 30e-6
@@ -97,21 +103,35 @@ class Cycles:
             return []
         return self._scored(*row, base.source, (*base.moves, "annealing"))
 
-    def in_loops(self, base: Candidate) -> list[Candidate]:
-        """Plans whose stages come by every lane of another plan several times; the fastest of each shape."""
+    def in_loops(self, base: Candidate, others: Iterable[Draft]) -> list[Candidate]:
+        """Plans whose stages come by every lane several times: of a plan, and of the rows among others that are
+        fastest so. The fastest of each shape.
+        """
         assert base.draft is not None
-        reserve = not base.scored.tight
-        line = line_of(self._scorer.model, self._drafting, self._guesses, base.draft, None, reserve)
-        if line is None:
-            return []
-        rows, timed = rows_in_loops(line, Annealing(line, 0), self._known.late_after(LOOPING))
-        self._looked(timed)
-        found: list[Candidate] = []
-        for row in rows[:LOOPS]:
+        late, reserve = self._known.late_after(LOOPING), not base.scored.tight
+        sampled_late = self._known.late_after(LOOPING * SAMPLING)
+        found: list[tuple[int, Line]] = []
+        for draft in (base.draft, *others):
+            if sampled_late() and found:
+                break
+            line = line_of(self._scorer.model, self._drafting, self._guesses, draft, None, reserve)
+            if line is not None:
+                most_ns = int(found[0][0] * NEAR) if found else ANY - 1
+                rows, timed = rows_in_loops(line, Annealing(line, 0), sampled_late, FEW, most_ns)
+                self._looked(timed)
+                found += [(row.ns, line) for row in rows[:1]]
+                found.sort(key=lambda each: each[0])
+        of_lines: list[list[tuple[Row, Line]]] = []
+        for _, line in found[:LINES]:
+            rows, timed = rows_in_loops(line, Annealing(line, 0), late)
+            self._looked(timed)
+            of_lines.append([(row, line) for row in rows])
+        made: list[Candidate] = []
+        for row, line in [each for rank in zip_longest(*of_lines) for each in rank if each is not None][:LOOPS]:
             if self._known.over():
                 break
-            found += self._scored(line.draft_of(row.stages), row.stages, "stages in loops", ())
-        return found
+            made += self._scored(line.draft_of(row.stages), row.stages, "stages in loops", ())
+        return made
 
     def _scored(self, draft: Draft, stages: IntArray, source: str, moves: tuple[str, ...]) -> list[Candidate]:
         """The plan of rows of stages; none where it is not valid."""

@@ -17,6 +17,8 @@ from pipebench.costs.quantise import NS_PER_S
 from pipebench.domain.problem import Pins, Problem, RegimeMode
 from pipebench.simulation.metrics import metrics
 from pipebench.simulation.simulate import simulate
+from pipebench_search.drafts.draft import Draft
+from pipebench_search.drafts.moves import Neighbourhood
 from pipebench_search.estimates.clock import Clock
 from pipebench_search.estimates.guess import Guesses
 from pipebench_search.incumbent import Candidate, Incumbent
@@ -29,6 +31,7 @@ from pipebench_search.line.loops import cheapest_cuts, rows_in_loops
 from pipebench_search.line.tables import CAP, LANE, WAY, Line
 from pipebench_search.plugin import SearchOptions
 from pipebench_search.score import LINKED, Scored, Scorer
+from tests.bounds.drawn_problems import with_alternatives
 from tests.builders import chain_problem, cluster, dag_problem
 from tests.plugins.running import services
 from tests.plugins.search.line.test_annealing import Run
@@ -167,6 +170,45 @@ def search(problem: Problem, *, left_s: float | None = None) -> Cycles:
     known = Incumbent(given, scorer, 1, SearchOptions(steps=0))
     guesses = Guesses(run.model)
     return Cycles(known, scorer, run.drafting, guesses, Clock(run.model, run.drafting, guesses), Random(0))
+
+
+def test_even_rows_are_of_all_replicas_and_micro_batches_on_all_devices() -> None:
+    problem = with_alternatives(even(lanes=8), 0, 2, OPERATORS)
+    run = Run(problem)
+    drafts = list(Neighbourhood(run.model, run.drafting).even_rows())
+    shapes = {(draft.parts[0].way.tensor_parallel, draft.sizes, draft.parts[0].micro_batch) for draft in drafts}
+    assert len(shapes) == len(drafts)
+    assert {(degree, len(sizes)) for degree, sizes, _ in shapes} == {(1, 8), (1, 4), (1, 2), (2, 4), (2, 2)}
+    assert {micro_batch for _, sizes, micro_batch in shapes if sizes == (2, 2, 2, 2)} == {1, 2}
+    for draft in drafts:
+        assert sum(draft.sizes) == 8
+        assert sorted(op for part in draft.parts for op in part.operators) == list(range(OPERATORS))
+        assert draft.parts[0].micro_batch * len(draft.parts) <= problem.mini_batch
+
+
+def test_loops_are_of_the_rows_that_are_fastest_so() -> None:
+    """Two groups of two devices, of which each micro-batch of two samples takes as long as one of a sample on one,
+    wait less than four devices in a row do. The row of the plan that there is has loops, too.
+    """
+    problem = even()
+    cycles, run = search(problem), Run(problem)
+    scored = cycles._known.score(run.drafting.plan_of(run.even), None)  # type: ignore[arg-type]
+    assert scored is not None
+    base = Candidate(scored, run.even, "")
+    drafts = Neighbourhood(run.model, run.drafting).even_rows()
+    others = [draft for draft in drafts if run.drafting.possible(draft)]
+
+    def shape(draft: Draft | None) -> tuple[tuple[int, ...], int]:
+        assert draft is not None
+        return draft.sizes, draft.parts[0].micro_batch
+
+    assert {shape(each.draft) for each in cycles.in_loops(base, [])} == {shape(run.even)}
+    fastest = {shape(draft): cycles.in_loops(Candidate(scored, draft, ""), [])[0].scored.ns for draft in others}
+    best = min(fastest, key=fastest.__getitem__)
+    made = cycles.in_loops(base, others)
+    assert best != shape(run.even)
+    assert min(each.scored.ns for each in made) == fastest[best] < fastest[shape(run.even)]
+    assert {shape(each.draft) for each in made} >= {best, shape(run.even)}
 
 
 @pytest.mark.parametrize(("left_s", "begun"), [(None, 8), (1000.0, 8), (0.4, 4)])
