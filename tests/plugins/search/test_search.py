@@ -123,7 +123,7 @@ def test_where_memory_is_tight_and_updates_wait_it_beats_annealing() -> None:
 
 def test_a_search_that_is_given_up_begins_again_and_finds_better_plans() -> None:
     """The first start is the same; a further one only adds to what is known."""
-    problem = tight(5, "sync", operators=7)
+    problem = tight(6, "sync", operators=7)
     once, often = (found(problem, context(steps=0, stall=25, starts=starts)) for starts in (1, 3))
     assert nanoseconds(often) < 0.99 * nanoseconds(once)
     assert "search ended: local optimum, 25 plans brought no better one" in once.notices[0]
