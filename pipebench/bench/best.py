@@ -13,6 +13,7 @@ from pipebench.bench.searches.compilation import compile_side_by_side
 from pipebench.bench.searches.request import Start
 from pipebench.bench.trials.trial import Outcome, Trial, run_trial
 from pipebench.bounds import time_bound
+from pipebench.costs.quantise import NS_PER_S
 from pipebench.defaults import FIRST_PLANNERS, NEXT_PLANNERS, SEARCH_PLANNER
 from pipebench.documents.units import readable_share
 from pipebench.domain.errors import ExitCode, PipebenchError
@@ -130,7 +131,7 @@ def best(
     for position, trial in enumerate(portfolio):
         contest.enter(trial.planner.label, trial, _planners_s(contest.left_s(), trial, len(portfolio), position))
     if search is not None:
-        search = replace(search, start=terms.start(contest.ranked()), heard=solved)
+        search = replace(search, start=terms.start(contest.ranked(), contest.bound_ns), heard=solved)
         contest.enter(SEARCH_PLANNER, search, contest.left_s())
     return contest.result()
 
@@ -164,8 +165,8 @@ class _Terms:
         used, size = outcome.plan.devices_used * cluster.rank_count, cluster.accelerators
         return f"it uses {used} of {size} devices" if self.whole and used < size else ""
 
-    def start(self, ranked: Sequence[Candidate]) -> Start:
-        """The fastest plans, from which the search goes on, and what it must keep to."""
+    def start(self, ranked: Sequence[Candidate], bound_ns: int) -> Start:
+        """The fastest plans, from which the search goes on, what it must keep to, and the proven bound."""
         seeds: dict[str, tuple[str, Plan]] = {}
         for entry in ranked:
             if entry.outcome is not None and entry.outcome.plan is not None:
@@ -176,6 +177,7 @@ class _Terms:
             offered=self.offered,
             whole=self.whole,
             progress=True,
+            bound_ns=bound_ns,
         )
 
 
@@ -201,7 +203,8 @@ class _Contest:
         self._interrupted = False
         self._incumbent_s = math.inf
         self._until = time.monotonic() + timeout_s
-        self._bound_s = _bound_s(problem)
+        self.bound_ns = _bound_ns(problem)
+        self._bound_s = self.bound_ns / NS_PER_S
 
     def left_s(self) -> float:
         """Of the time of all."""
@@ -314,13 +317,13 @@ def _planners_s(left_s: float, trial: Trial, planners: int, position: int) -> fl
     return max(rest_s / min(planners - position, parts), min(rest_s, FAIR_S))
 
 
-def _bound_s(problem: Problem) -> float:
+def _bound_ns(problem: Problem) -> int:
     """The proven bound; 0 where it takes too long, or where the pins leave no plan: planners say so."""
     try:
         with scoring_limit():
-            return time_bound(problem).value
+            return time_bound(problem).ns
     except PipebenchError:
-        return 0.0
+        return 0
 
 
 def _incapable(ready: Ready, problem: Problem) -> str:

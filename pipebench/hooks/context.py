@@ -70,6 +70,7 @@ class Context:
     trusted: import paths out of files that the user trusts. A component imports no other name out of a file.
     seeds: for a planner plans to start from, each with the name of the planner that made it.
     offered: for a planner the schedulers that alone may order its plan; empty: all that take it.
+    bound_ns: for a planner a mini-batch's time that no plan is below, where it is known; else 0.
     admits(problem, plan): for a planner whether a plan counts, as where a framework must express it; None: any.
     """
 
@@ -86,6 +87,7 @@ class Context:
     trusted: frozenset[str] = frozenset()
     seeds: "tuple[tuple[str, Plan], ...]" = ()
     offered: tuple[str, ...] = ()
+    bound_ns: int = 0
     admits: "Callable[[Problem, Plan], bool] | None" = None
     offer: "Callable[[PlanResult], None]" = _dropped
 

@@ -1,7 +1,7 @@
 """Local search: annealing of stages in a row, descents to better neighbours, random moves; and again."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import zip_longest
 
@@ -29,6 +29,8 @@ STARTS = 4
 """Plans from which annealing and descents start: the best, and the best of other shapes."""
 BATCH = 48
 """Neighbours that the clock looks at before the fastest of them is scored."""
+DESCENDING = 0.2
+"""The share of the time that is left that a descent before annealing takes, where annealing comes."""
 STARTING = 0.5
 """The share of the time after which no more plans to start from are looked for."""
 IN_VAIN = 5
@@ -97,7 +99,11 @@ class LocalSearch:
         """
         rows: list[Candidate] = []
         cycles = self._cycles
-        optima = [] if cycles.only_rows else self._optima(starts[:1])
+        optima: list[Candidate] = []
+        if not cycles.only_rows:
+            small = self._every.small
+            late = self.known.over if small else self.known.late_after(DESCENDING)
+            optima += [self._descend(start, late) for start in starts[:1]]
         if not self._every.small:
             bases = diverse(sorted([*optima, *starts], key=lambda each: each.scored.rank))
             bases = [each for each in bases if cycles.may_begin(each)]
@@ -294,10 +300,10 @@ class LocalSearch:
         found.append(candidate)
         self.known.note(candidate)
 
-    def _descend(self, start: Candidate) -> Candidate:
-        """A local optimum: the first better neighbour, again and again."""
+    def _descend(self, start: Candidate, late: Callable[[], bool] = lambda: False) -> Candidate:
+        """A local optimum: the first better neighbour, again and again. late: whether to end before that."""
         here = start
-        while (better := self._better(here)) is not None:
+        while not late() and (better := self._better(here, late)) is not None:
             here = better
         return self._reordered(here) if here is self.known.best else here
 
@@ -313,12 +319,12 @@ class LocalSearch:
         self.known.note(found)
         return found
 
-    def _better(self, here: Candidate) -> Candidate | None:
+    def _better(self, here: Candidate, late: Callable[[], bool]) -> Candidate | None:
         assert here.draft is not None
         below = here.scored.rank
         looked = 0
         for label, draft in self._neighbours(here, below[1] if not below[0] else None):
-            if self.known.over() or looked >= LOOKED_AT:
+            if self.known.over() or late() or looked >= LOOKED_AT:
                 return None
             self._seen.add(draft)
             plan = self._drafting.plan_of(draft)

@@ -31,8 +31,8 @@ def plan(problem: Problem, context: Context) -> PlanResult:
     needs = memory_bound(problem).value
     if needs > max(kind.memory_bytes for kind in problem.cluster.types):
         raise InfeasibleProblem(f"every plan needs {needs} bytes on a device")
-    bound = time_bound(problem)
-    search = LocalSearch(context, Scorer(problem, context, is_small(problem)), bound.ns, options)
+    bound_ns = context.bound_ns or time_bound(problem).ns
+    search = LocalSearch(context, Scorer(problem, context, is_small(problem)), bound_ns, options)
     search.run(list(context.seeds))
     if search.known.best is None:
         if search.known.ended == TIME_IS_OVER:

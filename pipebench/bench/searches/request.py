@@ -40,6 +40,7 @@ class Start(Value, frozen=True, kw_only=True):
     offered: the schedulers that alone may order it; empty: all.
     whole: whether it must use every device.
     progress: whether the search tells how far it is.
+    bound_ns: what no plan of the problem is below; 0 where that is not known.
     """
 
     seeds: tuple[tuple[str, Plan], ...] = ()
@@ -47,6 +48,7 @@ class Start(Value, frozen=True, kw_only=True):
     offered: tuple[str, ...] = ()
     whole: bool = False
     progress: bool = False
+    bound_ns: int = 0
 
 
 class SearchRequest(Value, frozen=True, kw_only=True):

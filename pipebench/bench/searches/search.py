@@ -55,7 +55,7 @@ def search_once(
     offer: told of what it has so far.
     """
     context = services.context(planner)
-    context.seeds, context.offered = start.seeds, start.offered
+    context.seeds, context.offered, context.bound_ns = start.seeds, start.offered, start.bound_ns
     if start.target or start.whole:
         context.admits = _admission(start)
     if report is not None:
