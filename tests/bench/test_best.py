@@ -13,6 +13,7 @@ from pipebench.bench import best as best_module
 from pipebench.bench.best import STARTS, best
 from pipebench.bench.problems.workload import Workload
 from pipebench.bench.trials.trial import Outcome, Trial, run_trial
+from pipebench.bounds import time_bound
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.framework import StepCosts
 from pipebench.domain.problem import Pins, Regime
@@ -37,6 +38,20 @@ def workload(pins: Pins, memory_bytes: int | None = None) -> Workload:
         cluster = replace(cluster, types=tuple(replace(kind, memory_bytes=memory_bytes) for kind in cluster.types))
     regime = Regime(mode="sync", precision=made.profile.precision, optimizer="adam")
     return Workload("tiny", replace(made, cluster=cluster, regime=regime))
+
+
+def test_the_search_gets_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, int] = {}
+
+    def noted(host: Host, trial: Trial, *rest: Any, **named: Any) -> Outcome:
+        given[trial.planner.label.partition("[")[0]] = trial.start.bound_ns
+        return run_trial(host, trial, *rest, **named)
+
+    monkeypatch.setattr(best_module, "run_trial", noted)
+    pinned = workload(Pins(tensor_parallel=2, pipeline=2))
+    best(HOST, pinned, timeout_s=20)
+    assert given.pop("local-search") == time_bound(pinned.problem("sync")).ns
+    assert set(given.values()) == {0}
 
 
 @pytest.mark.nightly

@@ -1,6 +1,7 @@
 """The planner `local-search` against enumeration, and what it keeps to."""
 
 import itertools
+import time
 from collections.abc import Callable
 
 import pytest
@@ -18,11 +19,13 @@ from pipebench.domain.schedule import Schedule
 from pipebench.hooks.context import Context, DeadlineReached
 from pipebench.simulation.metrics import metrics
 from pipebench.simulation.simulate import simulate
-from pipebench_search import descent, every_draft, incumbent
+from pipebench_search import descent, every_draft, incumbent, planner
 from pipebench_search.drafts.draft import Draft, Drafting
 from pipebench_search.drafts.moves import Neighbourhood
 from pipebench_search.estimates.guess import Guesses
 from pipebench_search.every_draft import EveryDraft
+from pipebench_search.incumbent import Candidate
+from pipebench_search.line.cycles import Cycles
 from pipebench_search.pack import Packing
 from pipebench_search.planner import plan
 from pipebench_search.plugin import SearchOptions
@@ -108,6 +111,32 @@ def test_descents_alone_hardly_miss_it(mode: RegimeMode, monkeypatch: pytest.Mon
     problem = tiny(3, mode)
     best_ns = nanoseconds(found(problem, context(steps=50)))
     assert optimum_ns(problem, best_ns) == best_ns
+
+
+def test_a_bound_that_is_handed_on_is_not_sought_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    within, problem = context(steps=3), tiny(3, "sync")
+    within.bound_ns = 1
+    monkeypatch.setattr(planner, "time_bound", None)
+    assert any("bound 1e-09 s" in notice for notice in found(problem, within).notices)
+
+
+def test_a_descent_before_annealing_ends_after_its_share_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a share it looks at no neighbour before cycles begin."""
+    problem = chain_problem([3, 1, 4, 1, 5, 9, 2, 6] * 2, [6] * 16, cluster(4), mode="sync", mini_batch=8)
+
+    def begins(_: Cycles, starts: list[Candidate]) -> list[Candidate]:
+        raise DeadlineReached(f"{len(starts)} starts")
+
+    def neighbours(share: float) -> int:
+        monkeypatch.setattr(descent, "DESCENDING", share)
+        within = context(steps=0)
+        within.deadline_s = time.monotonic() + 1000
+        with pytest.raises(DeadlineReached, match="starts"):
+            plan(problem, within)
+        return within.counters.get("neighbours", 0)
+
+    monkeypatch.setattr(Cycles, "in_turn", begins)
+    assert neighbours(0.0) < neighbours(1.0)
 
 
 @pytest.mark.nightly
