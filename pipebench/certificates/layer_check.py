@@ -15,7 +15,7 @@ from pipebench.certificates.premises import Problem, require_order
 
 MOST_SAMPLES = 2**20
 """Of a mini-batch: all its divisors are looked at."""
-MOST_DEVICES = 128
+MOST_DEVICES, MOST_CLASSES = 128, 32
 Row = list[int]
 """ns of a mini-batch, bytes of state, bytes saved of one micro-batch: on each device of the first replica."""
 
@@ -75,6 +75,8 @@ def _classes(problem: Problem, proof: Part, time: int) -> Classes:
     listed, place = proof.raw("classes"), proof.at("classes")
     if not isinstance(listed, list) or not listed or not all(isinstance(each, list) and each for each in listed):
         raise Refused(place, "are not lists of operators")
+    if len(listed) > MOST_CLASSES:
+        raise Refused(place, f"are more than {MOST_CLASSES}")
     every = [whole(each, place, 0, len(problem.operators) - 1) for alike in listed for each in alike]
     if len(set(every)) < len(every) or problem.constants & set(every):
         raise Refused(place, "are not of different operators that need the input")
@@ -110,6 +112,7 @@ def _require_too_short(classes: Classes, case: Part, pipelines: int, time: int) 
         prices = [(a, b) for a, b in group.rows("prices", int, int)]
         if not prices:
             raise Refused(group.at("prices"), "are none")
+        classes.effort.spend(len(prices) * sum(map(len, (*rows, rows))))
         have = [a * classes.room + b * pipelines * classes.memory for a, b in prices]
         costs = [
             [

@@ -124,6 +124,10 @@ def _no_list(proof: dict[str, Any]) -> None:
     proof["classes"] = [3]
 
 
+def _many_classes(proof: dict[str, Any]) -> None:
+    proof["classes"] = [[0]] * 33
+
+
 def _first_last(proof: dict[str, Any]) -> None:
     proof["last"] = 3
 
@@ -182,6 +186,7 @@ CHANGES: list[tuple[Callable[[dict[str, Any]], None], str]] = [
     (_no_operator, r"it must be from 0 to 12"),
     (_no_class, r"classes: are not lists of operators"),
     (_no_list, r"classes: are not lists of operators"),
+    (_many_classes, r"classes: are more than 32"),
     (_first_last, r"last: is an operator that another one reads from"),
     (_no_weights, r"weights: are not 1, one of each class"),
     (_heavier, r"groups\[0\]: holds more than counts in 23 ns"),

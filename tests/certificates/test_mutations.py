@@ -62,7 +62,7 @@ GIVEN = {
 What is claimed stays word for word what it was: the time, the bound, of which plans, and of which problem. So it
 stays true, but of another problem (`problem`), which `certify --check --against STORE` tells apart.
 """
-KINDS = "work", "operator", "path", "reduce", "fill", "memory", "links"
+KINDS = "work", "operator", "path", "reduce", "fill", "memory", "links", "layers"
 """Of bounds, each with a small problem in `of_kind`; test_groups has those from groups of devices."""
 
 
