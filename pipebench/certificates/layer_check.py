@@ -112,7 +112,7 @@ def _require_too_short(classes: Classes, case: Part, pipelines: int, time: int) 
         prices = [(a, b) for a, b in group.rows("prices", int, int)]
         if not prices:
             raise Refused(group.at("prices"), "are none")
-        classes.effort.spend(len(prices) * sum(map(len, (*rows, rows))))
+        classes.effort.spend(len(prices) * sum(1 + len(each) for each in rows))
         have = [a * classes.room + b * pipelines * classes.memory for a, b in prices]
         costs = [
             [

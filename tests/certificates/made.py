@@ -50,10 +50,10 @@ def _small(kind: str) -> tuple[Problem, Plan, str]:
         problem = replace(chain_problem([100, 100], [200, 100], on, pins=pins, **costs), overlap=1.0)
         return problem, Plan(stages=tuple(replace(each, recompute="stage") for each in chain.stages)), "1f1b"
     if kind == "layers":
-        numbers = {"weights": [10] * 13, "saved": [3] * 13, "mini_batch": 1, "pins": Pins(data_parallel=1)}
-        problem = chain_problem([2] * 13, [4] * 13, cluster(4), **numbers)
-        ends = [4, 7, 10, 13]
-        return problem, stages_plan([list(range(max(0, end - 3 - (end == 4)), end)) for end in ends]), "1f1b*"
+        pins, on = Pins(data_parallel=1), cluster(4)
+        problem = chain_problem([2] * 13, [4] * 13, on, weights=[10] * 13, saved=[3] * 13, mini_batch=1, pins=pins)
+        groups = [0, 1, 2, 3], [4, 5, 6], [7, 8, 9], [10, 11, 12]
+        return problem, stages_plan(groups), "1f1b*"
     pins, tensors = Pins(data_parallel=1), [(0, (1,), 900), (1, (2,), 0), (1, (3,), 0), (1, (4,), 0)]
     problem = dag_problem([3, 3, 4, 4, 4], [6, 6, 8, 8, 8], tensors, cluster(2), pins=pins)
     return problem, stages_plan([[0, 1, 2, 3, 4]]), "1f1b"
