@@ -40,8 +40,8 @@ class Classes:
 def layers_bound(problem: Problem, part: Part) -> int:
     """What no plan is below. Raises Refused."""
     proof = part.part("proof")
-    if problem.mini_batch > MOST_SAMPLES or len(problem.devices) > MOST_DEVICES:
-        raise Refused(proof.place, f"is of up to {MOST_SAMPLES} samples and {MOST_DEVICES} devices")
+    if problem.mini_batch > MOST_SAMPLES:
+        raise Refused(proof.place, f"is of mini-batches of up to {MOST_SAMPLES} samples")
     if len({memory for memory, _ in problem.devices}) > 1:
         raise Refused(proof.place, "is of problems whose devices have as much memory each")
     claimed = proof.number("claimed_ns", 1)
@@ -80,6 +80,9 @@ def _classes(problem: Problem, proof: Part, time: int) -> Classes:
     every = [whole(each, place, 0, len(problem.operators) - 1) for alike in listed for each in alike]
     if len(set(every)) < len(every) or problem.constants & set(every):
         raise Refused(place, "are not of different operators that need the input")
+    devices = problem.devices_of_bound(proof)
+    if devices > MOST_DEVICES:
+        raise Refused(proof.at("devices"), f"are more than {MOST_DEVICES}")
     memory = proof.number("memory_bytes", 1)
     if memory != problem.devices[0][0]:
         raise Refused(proof.at("memory_bytes"), "is not that of a device")
@@ -87,7 +90,7 @@ def _classes(problem: Problem, proof: Part, time: int) -> Classes:
         problem=problem,
         counts=[len(each) for each in listed],
         at_once=[set(each) <= at_once for each in listed],
-        devices=problem.devices_of_bound(proof),
+        devices=devices,
         room=time - proof.number("every_ns"),
         memory=memory,
     )

@@ -200,6 +200,21 @@ def test_devices_of_two_types_have_none() -> None:
     assert proof_of(replace(problem, cluster=mixed, profile=profile)) is None
 
 
+def test_where_samples_can_be_cut_in_too_many_ways_there_is_none() -> None:
+    """720,720 has 240 divisors, 14 of them up to 16."""
+    many, few = (layers(12, 16, mini_batch=samples, pins=ALONE) for samples in (720_720, 1))
+    assert proof_of(many) is None
+    assert proof_of(few) is not None
+
+
+def test_operators_that_need_no_input_are_none() -> None:
+    problem = layers(12, 4)
+    graph = problem.profile.graph
+    constant = tuple(replace(operator, constant=True) for operator in graph.operators)
+    changed = replace(problem, profile=replace(problem.profile, graph=replace(graph, operators=constant)))
+    assert proof_of(changed) is None
+
+
 def test_where_no_plan_fits_nothing_is_said() -> None:
     problem = layers(12, 2, memory=25, pins=ALONE)
     try:

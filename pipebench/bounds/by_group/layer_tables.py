@@ -20,6 +20,8 @@ from pipebench.domain.problem import Problem
 MOST_DEVICES = 64
 MOST_SAMPLES = 1 << 20
 """Of a mini-batch: all its divisors are looked at."""
+MOST_CUTS = 100_000
+"""Sizes of micro-batches on all groups in all cases: some seconds."""
 MOST_COUNTS = 4096
 """Numbers of operators of all classes but the largest one, together, that a group may hold."""
 ENOUGH_WORK = 0.9
@@ -191,6 +193,10 @@ def _useful(pipelines: int, rows: IntArray) -> tuple[Row, ...]:
 
 
 def is_looked_at(problem: Problem, devices: int) -> bool:
-    """Whether a problem has devices of one type, and not too many devices and samples."""
-    one_type = len(set(problem.cluster.devices)) == 1
-    return one_type and devices <= MOST_DEVICES and problem.mini_batch <= MOST_SAMPLES
+    """Whether devices are of one type, not too many, and samples are not cut in too many ways."""
+    if len(set(problem.cluster.devices)) > 1 or devices > MOST_DEVICES or problem.mini_batch > MOST_SAMPLES:
+        return False
+    sizes = divisors(problem.mini_batch)
+    pipelines = sum(each <= devices for each in sizes) if problem.regime.mode == "sync" else 2
+    needs_input = not all(operator.constant for operator in problem.profile.graph.operators)
+    return needs_input and len(sizes) * pipelines * len(groups_of(devices)) <= MOST_CUTS
