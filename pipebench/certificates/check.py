@@ -2,7 +2,7 @@
 
 It imports nothing of planners, bounds, costs and simulation: the standard library, and the files beside it,
 `document.py`, `premises.py`, `plan_check.py`, `bound_kinds.py`, `bound_check.py`, `group_check.py`,
-`group_boxes.py` and `group_rows.py`. All numbers are whole. Without the rest of the suite:
+`group_boxes.py`, `group_rows.py` and `layer_check.py`. All numbers are whole. Without the rest of the suite:
 `python -m pipebench.certificates.check FILE…`.
 """
 
