@@ -10,6 +10,8 @@ from msgspec.structs import replace
 
 from pipebench.bench.score import judge
 from pipebench.bounds import time_bound
+from pipebench.bounds.by_group.layers import layers_proof
+from pipebench.bounds.shared import shared
 from pipebench.domain.errors import InfeasibleProblem, PipebenchError
 from pipebench.domain.problem import Problem, Regime, RegimeMode
 from pipebench.simulation.metrics import metrics
@@ -66,6 +68,40 @@ def test_without_a_flush_the_bound_is_never_above_the_optimum(number: int, kind:
     problem = tiny(number, "async", kind=kind)
     best = best_ns(problem)
     assert best is None or time_bound(problem).ns <= best
+
+
+def alike(number: int, mode: RegimeMode) -> Problem:
+    """A tiny problem whose operators all cost and weigh what the first one does."""
+    problem = tiny(number, mode, kind=KINDS[number % len(KINDS)])
+    (costs,), graph = problem.profile.costs, problem.profile.graph
+    operators = tuple(replace(costs.operators[0], operator=each.operator) for each in costs.operators)
+    weights = tuple(replace(each, bytes=graph.parameters[0].bytes) for each in graph.parameters)
+    changed = replace(graph, parameters=weights), (replace(costs, operators=operators),)
+    return replace(problem, profile=replace(problem.profile, graph=changed[0], costs=changed[1]))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("hundred", mostly_at_night(range(10), []))
+def test_the_bound_from_layers_is_never_above_the_optimum(hundred: int, mode: RegimeMode) -> None:
+    held_against_optimum(range(100 * hundred, 100 * hundred + 100), mode)
+
+
+def test_the_bound_from_layers_is_often_the_optimum_without_a_flush() -> None:
+    assert held_against_optimum(range(12), "async") >= 3
+
+
+def held_against_optimum(numbers: range, mode: RegimeMode) -> int:
+    """How often the bound is the optimum; it is never above."""
+    equal = 0
+    for number in numbers:
+        problem = alike(number, mode)
+        shares = shared(problem)
+        proof = None if shares is None else layers_proof(problem, shares, 1)
+        if proof is not None:
+            best = best_ns(problem, enumerated=False)
+            assert best is None or proof.claimed_ns <= best, number
+            equal += proof.claimed_ns == best
+    return equal
 
 
 @settings(max_examples=examples(40), deadline=None, suppress_health_check=list(HealthCheck))
