@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from random import Random
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -10,7 +11,7 @@ from msgspec.structs import replace
 
 from pipebench.bench.score import judge
 from pipebench.bounds import time_bound
-from pipebench.bounds.by_group.layer_tables import MOST_COUNTS, LayerTables
+from pipebench.bounds.by_group.layer_tables import MOST_COUNTS, LayerTables, layer_group
 from pipebench.bounds.by_group.layers import LayersProof, layers_proof
 from pipebench.bounds.choices import COMPUTE
 from pipebench.bounds.shared import shared
@@ -79,9 +80,7 @@ def test_replicas_have_the_state_each(memory: int, expected: int) -> None:
     """Two devices for thirteen layers of 20 bytes and two samples: replicas take 6 ns a layer, where each holds
     all of them. Else one device holds seven, of 12 ns.
     """
-    problem = layers(13, 2, memory, mini_batch=2, saved=[0] * 13)
-    levels = tuple(replace(level, bandwidth_bytes_s=1e12) for level in problem.cluster.levels)
-    assert layers_ns(replace(problem, cluster=replace(problem.cluster, levels=levels))) == expected
+    assert layers_ns(fast_links(layers(13, 2, memory, mini_batch=2, saved=[0] * 13))) == expected
 
 
 def test_two_kinds_of_layers_share_a_device() -> None:
@@ -104,6 +103,65 @@ def test_several_pipelines_hold_parts_of_layers() -> None:
     problem = layers(3, 2, mini_batch=2, weights=[0] * 3)
     assert layers_ns(replace(problem, pins=ALONE)) == 24
     assert layers_ns(problem) == 18
+
+
+def fast_links(problem: Problem) -> Problem:
+    levels = tuple(replace(level, bandwidth_bytes_s=1e12) for level in problem.cluster.levels)
+    return replace(problem, cluster=replace(problem.cluster, levels=levels))
+
+
+@pytest.mark.parametrize(("memory", "expected"), [(66, 18), (65, 18), (64, 24)])
+def test_pipelines_on_the_same_devices_hold_state_each(memory: int, expected: int) -> None:
+    """As above, with 20 bytes of state. Both devices hold three layers, 60 bytes; at the two instants together
+    9 bytes are saved, so 64 bytes are too few.
+    """
+    problem = fast_links(layers(3, 2, memory, mini_batch=2))
+    assert layers_ns(replace(problem, pins=Pins(micro_batch=1))) == expected
+
+
+def test_copies_with_a_pinned_micro_batch_run_it_each() -> None:
+    """Two layers on two devices, a run takes 6 ns whatever its samples. Two copies run two micro-batches of two
+    samples each; replicas would run four micro-batches of one sample each.
+    """
+    problem = layers(2, 2, mini_batch=8, weights=[0] * 2, pins=Pins(micro_batch=2, data_parallel=2))
+    (costs,) = problem.profile.costs
+    same = tuple(replace(o, forward_s=(2e-9,) * 2, backward_s=(4e-9,) * 2) for o in costs.operators)
+    costs = replace(costs, micro_batches=(1, 2), operators=same)
+    assert layers_ns(replace(problem, profile=replace(problem.profile, costs=(costs,)))) == 24
+
+
+def test_weights_that_all_layers_share_count_once() -> None:
+    """Of twelve layers with the same 20 bytes of state four devices hold three each, in 40 bytes."""
+    problem = layers(12, 4, 40, mini_batch=1, pins=ALONE)
+    graph = problem.profile.graph
+    shared_by_all = tuple(replace(each, parameters=graph.operators[0].parameters) for each in graph.operators)
+    tied = replace(graph, operators=shared_by_all, parameters=graph.parameters[:1])
+    assert layers_ns(replace(problem, profile=replace(problem.profile, graph=tied))) == 18
+
+
+@given(
+    st.integers(1, 4),
+    st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(0, 9)), max_size=12),
+    st.integers(0, 9),
+    st.integers(0, 9),
+)
+def test_rows_that_are_left_out_are_least_at_no_price(
+    pipelines: int, rows: list[tuple[int, int, int]], ns_price: int, byte_price: int
+) -> None:
+    def cost(row: tuple[int, int, int], price: tuple[int, int]) -> int:
+        ns, state, saved = row
+        return price[0] * ns + price[1] * (pipelines * state + saved)
+
+    group = layer_group(pipelines, 1, 1, [[np.array(rows, np.int64).reshape(-1, 3)]])
+    (kept,) = group.rows
+    assert set(kept) <= set(rows)
+    assert bool(kept) == bool(rows)
+    price = ns_price, byte_price
+    if rows:
+        assert min(cost(row, price) for row in kept) == min(cost(row, price) for row in rows)
+    for between in set(group.prices) - {(1, 0), (0, 1)}:
+        costs = sorted(cost(row, between) for row in kept)
+        assert costs[0] == costs[1]  # two rows are least there
 
 
 @st.composite

@@ -18,8 +18,8 @@ from pipebench.certificates.layer_check import Classes, Load
 from pipebench.certificates.premises import read_problem
 from pipebench.certificates.write import certificate, problem_part
 from pipebench.domain.plan import Plan, Stage
-from pipebench.domain.problem import Problem
-from tests.bounds.test_layers_bound import ALONE, alike, layers, proof_of
+from pipebench.domain.problem import Pins, Problem
+from tests.bounds.test_layers_bound import ALONE, alike, fast_links, layers, proof_of
 from tests.nightly import examples
 from tests.plugins.running import services
 
@@ -210,6 +210,16 @@ def test_a_changed_proof_is_refused(change: Callable[[dict[str, Any]], None], wo
     change(document["proof"])
     with pytest.raises(Refused, match=words):
         checked_ns(thirteen(), document)
+
+
+@pytest.mark.parametrize("memory", [64, 65])
+def test_several_pipelines_are_checked_with_the_state_of_all(memory: int) -> None:
+    """See test_layers_bound: two pipelines of three layers fit into 65 bytes, and not into 64."""
+    problem = fast_links(layers(3, 2, memory, mini_batch=2, pins=Pins(micro_batch=1)))
+    proof = proof_of(problem)
+    assert proof is not None
+    assert [case.case.pipelines for case in proof.cases] == [1, 2]
+    assert checked_ns(problem, said(proof)) == {64: 24, 65: 18}[memory]
 
 
 def test_what_is_live_at_the_instant_is_before_the_last_operator() -> None:

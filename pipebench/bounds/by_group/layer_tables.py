@@ -132,7 +132,7 @@ class LayerTables:
                 found = rows[copies * devices, copies * turns]
                 for each, more in zip(found, self._rows(kind, devices, turns), strict=True):
                     each.append(more)
-        made = [self._group(pipelines, *each, rows[each]) for each in groups]
+        made = [layer_group(pipelines, *each, rows[each]) for each in groups]
         return LayerCase(pipelines, size > 0, size, tuple(made))
 
     def _copies(self, pipelines: int, size: int) -> list[int]:
@@ -155,14 +155,16 @@ class LayerTables:
             for ways, at_once in zip(self._ways, self.at_once, strict=True)
         ]
 
-    def _group(self, pipelines: int, devices: int, turns: int, rows: list[list[IntArray]]) -> LayerGroup:
-        kept = [_useful(pipelines, np.concatenate(each)) for each in rows]
-        prices = {(1, 0), (0, 1)}
-        for each in kept:
-            for (quick, *more), (slow, *less) in pairwise(each):
-                bytes_, ns = _bytes(pipelines, more) - _bytes(pipelines, less), slow - quick
-                prices.add((bytes_ // gcd(bytes_, ns), ns // gcd(bytes_, ns)))
-        return LayerGroup(devices, turns, tuple(sorted(prices)), tuple(kept))
+
+def layer_group(pipelines: int, devices: int, turns: int, rows: list[list[IntArray]]) -> LayerGroup:
+    """A group with the rows that may be of use. rows: of each class, shape (rows, 3), in any parts."""
+    kept = [_useful(pipelines, np.concatenate(each)) for each in rows]
+    prices = {(1, 0), (0, 1)}
+    for each in kept:
+        for (quick, *more), (slow, *less) in pairwise(each):
+            bytes_, ns = _bytes(pipelines, more) - _bytes(pipelines, less), slow - quick
+            prices.add((bytes_ // gcd(bytes_, ns), ns // gcd(bytes_, ns)))
+    return LayerGroup(devices, turns, tuple(sorted(prices)), tuple(kept))
 
 
 def _bytes(pipelines: int, row: Sequence[int]) -> int:
