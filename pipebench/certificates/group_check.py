@@ -42,10 +42,10 @@ def groups_bound(problem: Problem, part: Part) -> int:
     cases, splits = proof.parts("cases"), proof.raw("splits")
     expected = [
         Kind(copies, alone, size > 0, size)
-        for copies in _divisors(problem.mini_batch)
+        for copies in divisors(problem.mini_batch)
         if copies <= counted.devices
         for alone in ((True, False) if counted.devices // copies > 1 else (True,))
-        for size in (0, *(() if problem.flushes else _divisors(problem.mini_batch // copies)))
+        for size in (0, *(() if problem.flushes else divisors(problem.mini_batch // copies)))
     ]
     if [
         (case.number("copies"), case.raw("alone"), case.raw("pattern"), case.number("micro_batch"))
@@ -84,12 +84,12 @@ class _Case:
     def __init__(self, counted: Counted, case: Part, kind: Kind) -> None:
         self._counted, self._kind = counted, kind
         samples = counted.problem.mini_batch // kind.copies
-        self.sizes = [kind.micro_batch] if kind.pattern else _divisors(samples)
+        self.sizes = [kind.micro_batch] if kind.pattern else divisors(samples)
         self._devices = counted.devices // kind.copies
         expected = [
             (count, turns)
             for count in range(1, (1 if kind.alone else self._devices) + 1)
-            for turns in _divisors(count)
+            for turns in divisors(count)
         ]
         groups = case.parts("groups")
         if [(group.number("devices"), group.number("turns")) for group in groups] != expected:
@@ -191,5 +191,6 @@ class _Case:
         return with_several
 
 
-def _divisors(number: int) -> list[int]:
+def divisors(number: int) -> list[int]:
+    """Ascending."""
     return [each for each in range(1, number + 1) if number % each == 0]

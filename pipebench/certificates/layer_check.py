@@ -10,11 +10,10 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from pipebench.certificates.document import MOST_DIGITS, Part, Refused, whole
+from pipebench.certificates.group_check import MOST_SAMPLES, divisors
 from pipebench.certificates.group_rows import Effort
 from pipebench.certificates.premises import Problem, require_order
 
-MOST_SAMPLES = 2**20
-"""Of a mini-batch: all its divisors are looked at."""
 MOST_DEVICES, MOST_CLASSES = 128, 32
 Row = list[int]
 """ns of a mini-batch, bytes of state, bytes saved of one micro-batch: on each device of the first replica."""
@@ -48,9 +47,9 @@ def layers_bound(problem: Problem, part: Part) -> int:
     classes = _classes(problem, proof, claimed - 1)
     expected = [
         (pipelines, size)
-        for pipelines in (_divisors(problem.mini_batch) if problem.flushes else [1])
+        for pipelines in (divisors(problem.mini_batch) if problem.flushes else [1])
         if pipelines <= (1 if problem.pins["data_parallel"] == 1 else classes.devices)
-        for size in (0, *(() if problem.flushes else _divisors(problem.mini_batch)))
+        for size in (0, *(() if problem.flushes else divisors(problem.mini_batch)))
     ]
     cases = proof.parts("cases")
     found = [(each.number("pipelines", 1), each.number("micro_batch")) for each in cases]
@@ -106,7 +105,7 @@ def _require_too_short(classes: Classes, case: Part, pipelines: int, time: int) 
         <= classes.devices * of_a_device
     ):
         raise Refused(case.place, f"counts no more than the devices: {time} ns may suffice")
-    expected = [(count, turns) for count in range(1, classes.devices + 1) for turns in _divisors(count)]
+    expected = [(count, turns) for count in range(1, classes.devices + 1) for turns in divisors(count)]
     groups = case.parts("groups")
     if [(group.number("devices"), group.number("turns")) for group in groups] != expected:
         raise Refused(case.at("groups"), f"are not those of all sizes and turns on {classes.devices} devices")
@@ -198,7 +197,3 @@ class Load:
                 have -= self._counts[each] * cost
                 counted += self._counts[each] * self._weights[each]
         return counted
-
-
-def _divisors(number: int) -> list[int]:
-    return [each for each in range(1, number + 1) if number % each == 0]

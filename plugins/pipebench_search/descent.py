@@ -99,11 +99,8 @@ class LocalSearch:
         """
         rows: list[Candidate] = []
         cycles = self._cycles
-        optima: list[Candidate] = []
-        if not cycles.only_rows:
-            small = self._every.small
-            late = self.known.over if small else self.known.late_after(DESCENDING)
-            optima += [self._descend(start, late) for start in starts[:1]]
+        late = self.known.over if self._every.small else self.known.late_after(DESCENDING)
+        optima = [] if cycles.only_rows else [self._descend(start, late) for start in starts[:1]]
         if not self._every.small:
             bases = diverse(sorted([*optima, *starts], key=lambda each: each.scored.rank))
             bases = [each for each in bases if cycles.may_begin(each)]

@@ -13,13 +13,12 @@ from math import gcd
 import numpy as np
 
 from pipebench.bounds.by_group.group_tables import SAVED, STATE, WHOLE, GroupTables, Kind, groups_of
+from pipebench.bounds.by_group.groups import MOST_SAMPLES, several_pipelines
 from pipebench.bounds.operators import divisors
 from pipebench.costs.quantise import FloatArray, IntArray
 from pipebench.domain.problem import Problem
 
 MOST_DEVICES = 64
-MOST_SAMPLES = 1 << 20
-"""Of a mini-batch: all its divisors are looked at."""
 MOST_CUTS = 100_000
 """Sizes of micro-batches on all groups in all cases: some seconds."""
 MOST_COUNTS = 4096
@@ -116,9 +115,8 @@ class LayerTables:
         """Every case: one pipeline on its devices first."""
         problem = self.groups.problem
         if problem.regime.mode == "sync":
-            for pipelines in divisors(problem.mini_batch):
-                if pipelines <= (self.groups.devices if problem.pins.data_parallel != 1 else 1):
-                    yield self._case(pipelines, 0)
+            most = self.groups.devices if several_pipelines(problem) else 1
+            yield from (self._case(each, 0) for each in divisors(problem.mini_batch) if each <= most)
         else:
             for size in (0, *divisors(problem.mini_batch)):
                 yield self._case(1, size)
