@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from pipebench.domain.cluster import Cluster, DeviceType, LinkLevel, LinkMode
 from pipebench.domain.graph import Operator, OperatorGraph, Parameter, Tensor
@@ -25,6 +26,31 @@ def cluster(
         devices=("gpu",) * devices,
         levels=(LinkLevel(name="flat", group=devices, latency_s=latency_s, bandwidth_bytes_s=bandwidth),),
         link_mode=link_mode,
+    )
+
+
+def nodes(
+    devices: int,
+    size: int = 2,
+    *,
+    within: float = 4e9,
+    between: float = 1e9,
+    shared: float | None = 1e9,
+    latency_s: float = 0.0,
+    memory: int = 10**15,
+    link_mode: LinkMode = "full",
+) -> Cluster:
+    """Nodes of so many devices. within, between: bytes/s of a device; shared: of a node, to all others."""
+    outer = LinkLevel(
+        name="network",
+        group=devices,
+        latency_s=latency_s,
+        bandwidth_bytes_s=between,
+        shared_bandwidth_bytes_s=shared,
+    )
+    return replace(
+        cluster(devices, memory, link_mode=link_mode),
+        levels=(LinkLevel(name="node", group=size, bandwidth_bytes_s=within), outer),
     )
 
 

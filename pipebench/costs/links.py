@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipebench.costs.messages import Message
+from pipebench.costs.messages import Message, levels_crossed
 from pipebench.costs.model import CostModel
 from pipebench.costs.placement import lanes_in_turn, turns_between
 from pipebench.costs.quantise import NS_PER_S
+from pipebench.domain.cluster import Cluster
 from pipebench.domain.plan import Plan
 
 Link = tuple[int, int]
@@ -92,23 +93,46 @@ def _ports(
     model: CostModel, plan: Plan, message: Message, backward: bool, turn: int
 ) -> tuple[tuple[Port, int], ...]:
     source, target = plan.stages[message.source], plan.stages[message.target]
-    upper, lower = (stage.devices_of(turn) for stage in (source, target))
-    both = (*upper, *lower)
-    levels = model.problem.cluster.levels
-    outermost = model.problem.cluster.level_spanning(min(both), max(both))
+    ends = [stage.devices_of(turn) for stage in (source, target)]
     sent = (
         model.gradient_bytes(message.tensor, target.micro_batch)
         if backward
         else model.tensor_bytes(message.tensor, source.micro_batch)
     )
-    ends = (lower, upper) if backward else (upper, lower)
-    found: list[tuple[Port, int]] = []
-    for position, level in enumerate(levels[: levels.index(outermost) + 1]):
+    passed = ports_between(model.problem.cluster, *(reversed(ends) if backward else ends))
+    return tuple((each.port, each.occupied_ns(sent)) for each in passed)
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A port on the way between two sets of devices. groups: of devices that share out the bytes at this end.
+
+    bandwidth_bytes_s: what all devices of one such group send or receive together.
+    """
+
+    port: Port
+    groups: int
+    bandwidth_bytes_s: float
+
+    def occupied_ns(self, sent_bytes: int) -> int:
+        """For how long a message of so many bytes occupies the port."""
+        return round(sent_bytes / self.groups / self.bandwidth_bytes_s * NS_PER_S)
+
+
+def ports_between(cluster: Cluster, senders: Sequence[int], receivers: Sequence[int]) -> list[Passage]:
+    """The ports that messages pass, by level: the ways out, then the ways in (`flows`).
+
+    senders, receivers: device ids.
+    """
+    lowest, highest = min(*senders, *receivers), max(*senders, *receivers)
+    found: list[Passage] = []
+    for position, level in enumerate(levels_crossed(cluster.levels, lowest, highest)):
         if level.shared_bandwidth_bytes_s is None:
             continue
-        below = levels[position - 1].group if position else 1
-        for way, devices in enumerate(ends):
+        below = cluster.levels[position - 1].group if position else 1
+        for way, devices in enumerate((senders, receivers)):
             groups = sorted({device // below for device in devices})
-            occupied = round(sent / len(groups) / level.shared_bandwidth_bytes_s * NS_PER_S)
-            found.extend(((position, group, way), occupied) for group in groups)
-    return tuple(found)
+            found += [
+                Passage((position, group, way), len(groups), level.shared_bandwidth_bytes_s) for group in groups
+            ]
+    return found

@@ -58,7 +58,7 @@ def _schedule(tables: Tables, found: ModuloPattern, unsent: set[tuple[int, int]]
         for kind, name in ((AHEAD, FORWARD), (BACK, BACKWARD))
         for stage in range(len(tables.forward))
     ]
-    first, rows, _, _ = tables.waits
+    first, rows = tables.waits.first, tables.waits.rows
     sends = [
         (int(rows[row, 0]), stage, name, int(found.message_ns[row]))
         for kind, name in ((AHEAD, FORWARD), (BACK, BACKWARD))

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from pipebench.algorithms.orders.greedy import GreedyOrder, Order, best_order
 from pipebench.algorithms.orders.numbers_in_flight import numbers_in_flight
 from pipebench.algorithms.orders.tables import Tables
+from pipebench.costs.links import Port
+from pipebench.domain.cluster import LinkMode
 from pipebench.domain.errors import UnsupportedProblem
 
 
@@ -26,6 +28,14 @@ def drawn_tables(draw: Callable[..., int]) -> Tables:
         before[target].append((source, draw(small)))
         after[source].append((target, draw(small)))
     backward: list[int] = draw(few)  # type: ignore[assignment]
+    lane_of = [stage if stage < lanes else draw(st.integers(0, lanes - 1)) for stage in range(stages)]
+    link_mode: LinkMode = draw(st.sampled_from(["delay", "half", "full"]))  # type: ignore[arg-type]
+    ports: dict[tuple[int, int], dict[Port, int]] = {}
+    for reader, each in (*enumerate(before), *enumerate(after)):
+        for sender, ns in each:
+            if ns and link_mode != "delay" and lane_of[sender] != lane_of[reader] and draw(st.booleans()):
+                ways = ((0, lane_of[sender] // 2, 0), (0, lane_of[reader] // 2, 1))
+                ports[sender, reader] = {way: draw(st.integers(0, ns)) for way in ways}
     return Tables(
         count=count,
         forward=draw(few),  # type: ignore[arg-type]
@@ -34,13 +44,14 @@ def drawn_tables(draw: Callable[..., int]) -> Tables:
         reduce=draw(few),  # type: ignore[arg-type]
         before=before,
         after=after,
-        lane_of=[stage if stage < lanes else draw(st.integers(0, lanes - 1)) for stage in range(stages)],
+        lane_of=lane_of,
         each=draw(few),  # type: ignore[arg-type]
         while_live=draw(few),  # type: ignore[arg-type]
         workspace=draw(few),  # type: ignore[arg-type]
         held=[draw(small) for _ in range(min(lanes, stages))],
         limits=[(10 + draw(small), 40) for _ in range(min(lanes, stages))],
-        link_mode=draw(st.sampled_from(["delay", "half", "full"])),  # type: ignore[arg-type]
+        link_mode=link_mode,
+        ports=ports,
     )
 
 
@@ -48,7 +59,10 @@ Ends = dict[tuple[str, int, int], int]
 
 
 def plain(tables: Tables, caps: list[int], split: bool) -> tuple[list[Order], int, list[int]]:
-    """Orders of lanes, when all has ended, and the peak of each lane. A link carries what is ready in turn."""
+    """Orders of lanes, when all has ended, and the peak of each lane.
+
+    A message leaves when its link and its ports are free; of several that could, the one that was sent first.
+    """
     back = "I" if split else "B"
     whole = {"F": tables.forward, back: tables.backward, "W": tables.weight}
     if split:
@@ -57,7 +71,8 @@ def plain(tables: Tables, caps: list[int], split: bool) -> tuple[list[Order], in
     left = [(kind, stage) for kind in kinds for stage in range(len(caps)) for _ in range(tables.count)]
     ended: Ends = {}
     arrived: dict[tuple[str, int, int, int], int] = {}
-    taken: dict[tuple[int, ...], int] = {}
+    taken: dict[object, int] = {}
+    waiting: list[tuple[int, str, tuple[int, int, int], int]] = []
     lanes: list[Order] = [[] for _ in tables.held]
     free, used, peak = [0] * len(lanes), list(tables.held), list(tables.held)
 
@@ -67,7 +82,7 @@ def plain(tables: Tables, caps: list[int], split: bool) -> tuple[list[Order], in
     def start(kind: str, stage: int) -> tuple[int, int, int, int] | None:
         number = ran(kind, stage)
         neighbours = {"F": tables.before, back: tables.after}.get(kind, [[]] * len(caps))[stage]
-        waits = [(kind, other, number) for other, _ in neighbours]
+        waits: list[tuple[str, int, int]] = []
         if kind == "F" and number - ran(kinds[-1] if split else back, stage) >= caps[stage]:
             return None
         if kind == back:
@@ -76,20 +91,36 @@ def plain(tables: Tables, caps: list[int], split: bool) -> tuple[list[Order], in
             waits.append((back, stage, number))
         if any(task not in ended for task in waits):
             return None
+        if any((kind, other, stage, number) not in arrived for other, _ in neighbours):
+            return None
         there = [arrived[kind, other, stage, number] for other, _ in neighbours]
         at = max([free[tables.lane_of[stage]], *there])
         return at, [back, "F", "W"].index(kind), number, -stage
 
-    def sent(sender: int, reader: int, at: int, ns: int) -> int:
+    def places(sender: int, reader: int, ns: int) -> dict[object, int]:
+        """The link and the ports that a message occupies, and for how long."""
         ends = [tables.lane_of[sender], tables.lane_of[reader]]
-        if tables.link_mode == "delay" or ends[0] == ends[1]:
-            return at + ns
-        link = tuple(ends if tables.link_mode == "full" else sorted(ends))
-        taken[link] = max(at, taken.get(link, 0)) + ns
-        return taken[link]
+        if tables.link_mode == "delay" or ends[0] == ends[1] or not ns:
+            return {}
+        link: object = tuple(ends if tables.link_mode == "full" else sorted(ends))
+        return {link: ns, **tables.ports.get((sender, reader), {})}
 
     while left:
         possible = [(when, *each) for each in set(left) if (when := start(*each)) is not None]
+        leaving = [
+            (
+                max([sent, *(taken.get(place, 0) for place in places(*each))]),
+                *(sent, kind != "F", each[:2] if kind == "F" else each[1::-1], number),
+                (kind, each),
+            )
+            for sent, kind, each, number in waiting
+        ]
+        if leaving and (not possible or min(leaving)[0] <= min(possible)[0][0]):
+            when, sent, _, _, number, (kind, each) = min(leaving)
+            waiting.remove((sent, kind, each, number))
+            taken.update({place: when + ns for place, ns in places(*each).items()})
+            arrived[kind, *each[:2], number] = when + each[2]
+            continue
         (at, _, number, _), kind, stage = min(possible)
         lane = tables.lane_of[stage]
         ended[kind, stage, number] = free[lane] = at + whole[kind][stage]
@@ -97,7 +128,7 @@ def plain(tables: Tables, caps: list[int], split: bool) -> tuple[list[Order], in
         for reader, each in enumerate({"F": tables.before, back: tables.after}.get(kind, [])):
             for sender, ns in each:
                 if sender == stage:
-                    arrived[kind, stage, reader, number] = sent(stage, reader, free[lane], ns)
+                    waiting.append((free[lane], kind, (stage, reader, ns), number))
         lanes[lane].append((kind, stage, number))
         released = ran("W" if split else back, stage)
         live = ran("F", stage) - released

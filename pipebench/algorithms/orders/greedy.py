@@ -120,7 +120,7 @@ def run(
     free: by lane, when its last task ends. peak: bytes by lane; without micro-batches at first. most_bytes: by
     lane. most_ns: of the end of each task that must follow. duration: shape (kinds, stages).
     """
-    first, rows, sent_first, sent = waits
+    first, rows, sent_first, sent, port_first, ports = waits
     kinds, stages = duration.shape
     releases = WEIGHT if kinds > WEIGHT else BACK
     lanes = len(free)
@@ -131,12 +131,17 @@ def run(
         for each in range(kinds):
             left[lane_of[at]] += count * duration[each, at]
     done = np.zeros((kinds, stages), np.int64)
-    arrived = np.zeros((len(rows), count), np.int64)
+    # When the messages of each row arrive; of those that still wait for a link or port, when they are sent.
+    arrived, gone = np.zeros((len(rows), count), np.int64), np.zeros(len(rows), np.int64)
     link_free = np.zeros(lanes * lanes, np.int64)
+    port_free = np.zeros(ports[:, 0].max() + 1 if len(ports) else 0, np.int64)
+    # Rows with messages that wait; when the next one leaves at the earliest, and when it was sent.
+    held_up, number_held_up = np.empty((len(rows), 3), np.int64), 0
+    rank = _ranks(waits)
     # When all is there that the next task of each kind and stage waits for, by place in `hosted`; ANY: not yet.
     there = np.full((kinds, stages), ANY, np.int64)
     # Kinds and stages of which that may have changed.
-    changed, changes = np.empty((kinds + stages, 2), np.int64), stages
+    changed, changes = np.empty((kinds + stages + len(rows), 2), np.int64), stages
     place_of = np.empty(stages, np.int64)
     for place in range(stages):
         place_of[hosted[place]] = place
@@ -145,8 +150,8 @@ def run(
     next_kind, next_stage = np.full(lanes, WAITS, np.int64), np.zeros(lanes, np.int64)
     next_start = np.full(lanes, ANY, np.int64)
     total: int = kinds * stages * count
-    lane = -1
-    for turn in range(total):
+    lane, turn = -1, 0
+    while turn < total:
         for change in range(changes):
             each, at = changed[change, 0], changed[change, 1]
             ran, here = done[each, at], lane_of[at]
@@ -161,7 +166,7 @@ def run(
             ready = 0
             if each != WEIGHT:
                 for row in range(first[each, at], first[each, at + 1]):
-                    if done[each, rows[row, 0]] <= ran:
+                    if gone[row] <= ran:
                         ready = ANY
                         break
                     ready = max(ready, arrived[row, ran])
@@ -197,6 +202,32 @@ def run(
             ran = done[each, at]
             if ready < start or (each, ran, -at) < (kind, number, -stage):
                 lane, kind, stage, start, number = here, each, at, ready, ran
+        # Messages that leave by then, and before what they bring may start another task.
+        most_leaving, woken = start, 0
+        while number_held_up:
+            place = _first_to_leave(held_up, number_held_up, most_leaving, link_free, port_free, rank, waits)
+            if place < 0:
+                break
+            row, leaves = held_up[place, 0], held_up[place, 1]
+            sent_number = gone[row]
+            comes = leaves + rows[row, 1]
+            arrived[row, sent_number] = link_free[rows[row, 2]] = comes
+            for port in range(port_first[row], port_first[row + 1]):
+                port_free[ports[port, 0]] = leaves + ports[port, 1]
+            gone[row] += 1
+            each, at = AHEAD if row >= first[AHEAD, 0] else BACK, rows[row, 3]
+            if done[each, rows[row, 0]] > gone[row]:
+                held_up[place, 1] = held_up[place, 2] = arrived[row, gone[row]]
+            else:
+                number_held_up -= 1
+                held_up[place] = held_up[number_held_up]
+            if done[each, at] == sent_number:
+                changed[woken, 0], changed[woken, 1] = each, at
+                woken += 1
+                most_leaving = min(most_leaving, comes)
+        if woken:
+            lane, changes = -1, woken
+            continue
         if lane < 0:
             return turn
         if len(tasks):
@@ -222,6 +253,14 @@ def run(
             for place in range(sent_first[kind, stage], sent_first[kind, stage + 1]):
                 row = sent[place]
                 comes, link = free[lane], rows[row, 2]
+                if rows[row, 4]:
+                    if gone[row] == number:
+                        held_up[number_held_up, 0] = row
+                        held_up[number_held_up, 1] = held_up[number_held_up, 2] = comes
+                        number_held_up += 1
+                    arrived[row, number] = comes
+                    continue
+                gone[row] += 1
                 if link >= 0:
                     comes = max(comes, link_free[link])
                     link_free[link] = comes + rows[row, 1]
@@ -229,13 +268,61 @@ def run(
                 if done[kind, rows[row, 3]] == number:
                     changed[changes, 0], changed[changes, 1] = kind, rows[row, 3]
                     changes += 1
+        turn += 1
     return total
+
+
+@kernel
+def _ranks(waits: Waits) -> IntArray:
+    """By row, the order of messages that are sent at one instant, as the simulator has it.
+
+    Those of forwards go first, by who sends and who waits, then those of backwards, by who waits and who sends.
+    """
+    rank, ahead = np.arange(len(waits.rows)), waits.first[AHEAD, 0]
+    rank[:ahead] += len(rank)
+    for place in range(waits.sent_first[AHEAD, 0], len(waits.sent)):
+        rank[waits.sent[place]] = place
+    return rank
+
+
+@kernel
+def _first_to_leave(
+    held_up: IntArray,
+    number: int,
+    most_ns: int,
+    link_free: IntArray,
+    port_free: IntArray,
+    rank: IntArray,
+    waits: Waits,
+) -> int:
+    """Of the first rows in `held_up` the place of the one whose message leaves first; -1: none does by `most_ns`.
+
+    Of several that could leave at once it is the one that was sent first, of these the one of least rank.
+    """
+    found, soonest = -1, most_ns
+    for place in range(number):
+        leaves = held_up[place, 1]
+        if leaves > soonest:
+            continue
+        row = held_up[place, 0]
+        leaves = max(leaves, link_free[waits.rows[row, 2]])
+        for port in range(waits.port_first[row], waits.port_first[row + 1]):
+            leaves = max(leaves, port_free[waits.ports[port, 0]])
+        held_up[place, 1] = leaves
+        if leaves > soonest:
+            continue
+        if leaves == soonest and found >= 0:
+            later = held_up[place, 2] - held_up[found, 2]
+            if later > 0 or (later == 0 and rank[row] > rank[held_up[found, 0]]):
+                continue
+        found, soonest = place, leaves
+    return found
 
 
 @kernel
 def _tails(duration: IntArray, waits: Waits) -> IntArray:
     """The least ns from the end of each kind of task of a stage to the end of all that waits for it."""
-    _, rows, sent_first, sent = waits
+    rows, sent_first, sent = waits.rows, waits.sent_first, waits.sent
     kinds, stages = duration.shape
     tail = np.zeros((kinds, stages), np.int64)
     for kind in range(BACK, AHEAD + 1):

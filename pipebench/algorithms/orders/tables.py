@@ -1,7 +1,7 @@
 """A plan in numbers: what its stages take and hold, and for which messages they wait."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from pipebench.algorithms.planning import memory_limits
 from pipebench.costs.formula import StageMemory, StageTimes
+from pipebench.costs.links import Port, flows
 from pipebench.costs.model import CostModel
 from pipebench.costs.placement import lanes_of
 from pipebench.costs.quantise import IntArray
@@ -19,19 +20,27 @@ BACK, AHEAD, WEIGHT = range(3)
 """Kinds of tasks: a backward or an input gradient, a forward, a weight gradient. The smaller number goes first."""
 ANY = 2**62
 """A limit that nothing passes, in ns or bytes."""
+Occupied = Mapping[Port, int]
+"""Ports, each with the ns for which a message occupies it."""
 
 
 class Waits(NamedTuple):
-    """Messages as rows, shape (rows, 4): who sends, its ns, its link, who waits for it.
+    """Messages as rows, shape (rows, 5): who sends, its ns, its link, who waits for it, whether others hold it up.
 
+    The link: -1 where no message waits for another. The last is 1 where messages that other lanes send need the
+    same link or ports.
     first: the first row of what the tasks of each kind (backwards, forwards) and stage wait for, shape
     (2, stages + 1). sent_first, sent: in the same way the rows that each stage sends.
+    port_first: the first of `ports` of each row, shape (rows + 1). ports: numbers of ports, and the ns for which
+    a message occupies each, shape (ports of all rows, 2).
     """
 
     first: IntArray
     rows: IntArray
     sent_first: IntArray
     sent: IntArray
+    port_first: IntArray
+    ports: IntArray
 
 
 @dataclass(frozen=True)
@@ -41,7 +50,8 @@ class Tables:
     reduce: ns of its all-reduce, or of the step of its optimizer. each, while_live, workspace: bytes of a
     micro-batch, while one is live, during a task. held: by lane, bytes without micro-batches. limits: by lane,
     bytes that it may use, less the reserve first. link_mode: whether messages wait for each other on the link
-    between two lanes, as `Cluster.link_mode` says; with `delay` they do not.
+    between two lanes, as `Cluster.link_mode` says; with `delay` they do not. ports: by sending and receiving stage
+    the ports that a message occupies, each with its ns.
     """
 
     count: int
@@ -58,12 +68,13 @@ class Tables:
     held: list[int]
     limits: list[tuple[int, ...]]
     link_mode: LinkMode = "delay"
+    ports: Mapping[tuple[int, int], Occupied] = field(default_factory=dict)
 
     @classmethod
     def of(cls, model: CostModel, plan: Plan, count: int, links: bool = False, patterns: bool = False) -> "Tables":
         """Those of a plan whose stages run `count` micro-batches each.
 
-        links: messages between two lanes wait for each other as the cluster's links make them wait.
+        links: messages wait for each other as the cluster's links, and ports that several lanes share, make them.
         patterns: those between the same stages go one behind the other, as in a transfer of a periodic schedule.
         """
         link_mode: LinkMode = model.problem.cluster.link_mode if links else "delay"
@@ -72,12 +83,17 @@ class Tables:
         memory = [model.stage_memory(plan, position, edges) for position in range(len(plan.stages))]
         lanes, lane_of = lanes_of(plan)
         waits = dict.fromkeys(plan.order_edges, (0, 0))
-        for message in edges:
-            pair = message.source, message.target
-            sent = model.message_ns(plan, message), model.message_ns(plan, message, backward=True)
-            waits[pair] = together(waits.get(pair, (0, 0)), sent, "half" if patterns else link_mode)
+        ports: dict[tuple[int, int], dict[Port, int]] = {}
+        merged: LinkMode = "half" if patterns else link_mode
+        for flow in flows(model, plan):
+            back = flow.backward
+            pair = (flow.receiver, flow.sender) if back else (flow.sender, flow.receiver)
+            sent = (0, flow.duration_ns) if back else (flow.duration_ns, 0)
+            waits[pair] = together(waits.get(pair, (0, 0)), sent, merged)
+            if links:
+                occupy(ports.setdefault((flow.sender, flow.receiver), {}), flow.ports)
         limits = [memory_limits(model.problem, devices) for devices in lanes]
-        return cls.filled(count, times, memory, waits, lane_of, limits, link_mode)
+        return cls.filled(count, times, memory, waits, lane_of, limits, link_mode, ports)
 
     @classmethod
     def filled(
@@ -89,6 +105,7 @@ class Tables:
         lane_of: list[int],
         limits: list[tuple[int, ...]],
         link_mode: LinkMode = "delay",
+        ports: Mapping[tuple[int, int], Occupied] | None = None,
     ) -> "Tables":
         """From what each stage takes and holds. waits: by pair of stages the ns of messages there and back."""
         before: list[list[tuple[int, int]]] = [[] for _ in times]
@@ -114,6 +131,7 @@ class Tables:
             held=held,
             limits=limits,
             link_mode=link_mode,
+            ports={pair: occupied for pair, occupied in (ports or {}).items() if occupied},
         )
 
     @cached_property
@@ -140,17 +158,23 @@ class Tables:
 
     @cached_property
     def waits(self) -> Waits:
-        """For what the tasks of each stage wait, and who waits for them."""
-        rows: list[tuple[int, int, int, int]] = []
+        """For which messages the tasks of each stage wait, and who waits for them."""
+        rows: list[tuple[int, int, int, int, int]] = []
         first: list[list[int]] = []
         senders: list[list[list[int]]] = []
+        numbers = {port: at for at, port in enumerate(sorted({p for each in self.ports.values() for p in each}))}
+        port_first, ports = [0], list[tuple[int, int]]()
         for neighbours in (self.after, self.before):
             first.append([len(rows)])
             senders.append([[] for _ in self.forward])
             for stage, each in enumerate(neighbours):
                 for other, ns in each:
                     senders[-1][other].append(len(rows))
-                    rows.append((other, ns, self._link(other, stage), stage))
+                    occupied, link = self.ports.get((other, stage), {}), self._link(other, stage) if ns else -1
+                    contended = bool(occupied) or (link >= 0 and self.link_mode == "half")
+                    rows.append((other, ns, link, stage, int(contended)))
+                    ports += [(numbers[port], length) for port, length in occupied.items()]
+                    port_first.append(len(ports))
                 first[-1].append(len(rows))
         sent = [row for kind in senders for each in kind for row in each]
         lengths = [0, *(len(each) for each in senders[0]), *(len(each) for each in senders[1])]
@@ -158,9 +182,11 @@ class Tables:
         stages = len(self.forward)
         return Waits(
             np.array(first, np.int64),
-            np.array(rows, np.int64).reshape(-1, 4),
+            np.array(rows, np.int64).reshape(-1, 5),
             np.stack([ends[: stages + 1], ends[stages:]]),
             np.array(sent, np.int64),
+            np.array(port_first, np.int64),
+            np.array(ports, np.int64).reshape(-1, 2),
         )
 
     def _link(self, sender: int, receiver: int) -> int:
@@ -185,3 +211,9 @@ def together(one: tuple[int, int], other: tuple[int, int], link_mode: LinkMode) 
     if link_mode == "delay":
         return max(one[0], other[0]), max(one[1], other[1])
     return one[0] + other[0], one[1] + other[1]
+
+
+def occupy(known: dict[Port, int], more: Iterable[tuple[Port, int]]) -> None:
+    """Add for how many ns one more message between the same stages occupies its ports."""
+    for port, ns in more:
+        known[port] = known.get(port, 0) + ns

@@ -5,9 +5,10 @@ In sync. It tells which of many plans is fastest far better than sums do.
 
 from pipebench.algorithms.orders.greedy import best_order
 from pipebench.algorithms.orders.numbers_in_flight import numbers_in_flight
-from pipebench.algorithms.orders.tables import Tables, together
+from pipebench.algorithms.orders.tables import Tables, occupy, together
 from pipebench.algorithms.planning import memory_limits
 from pipebench.costs.formula import StageMemory
+from pipebench.costs.links import Passage, Port, ports_between
 from pipebench.costs.messages import Message
 from pipebench.costs.model import CostModel
 from pipebench.domain.errors import PipebenchError
@@ -21,6 +22,10 @@ ORDERS = 4
 """Orders of a draft."""
 Waits = dict[tuple[int, int], tuple[int, int]]
 """By pair of stages the ns of messages there and back."""
+Ports = dict[tuple[int, int], dict[Port, int]]
+"""By sending and receiving stage the ns for which messages occupy each port."""
+Devices = tuple[int, int]
+"""The first one, and how many."""
 
 
 class Clock:
@@ -33,7 +38,8 @@ class Clock:
         self._leaving: dict[tuple[int, ...], list[tuple[int, list[int]]]] = {}
         self._memory: dict[tuple[object, ...], StageMemory] = {}
         self._sent: dict[tuple[object, ...], tuple[int, int]] = {}
-        self._limits: dict[tuple[int, int], tuple[int, ...]] = {}
+        self._limits: dict[Devices, tuple[int, ...]] = {}
+        self._passed: dict[tuple[Devices, Devices], tuple[list[Passage], list[Passage]] | None] = {}
 
     def shows(self, draft: Draft) -> bool:
         """Whether it tells the time of the draft: several stages of one micro-batch size, in sync."""
@@ -71,17 +77,18 @@ class Clock:
         for at, part in enumerate(draft.parts):
             for op in part.operators:
                 home[op] = at
-        memory, waits = self._memory_and_waits(draft, home, firsts)
+        memory, waits, ports = self._memory_and_messages(draft, home, firsts)
         lanes: dict[int, int] = {}
         lane_of = [lanes.setdefault(part.group, len(lanes)) for part in draft.parts]
         limits = [self._limits_of(firsts[group], draft.sizes[group]) for group in lanes]
-        return Tables.filled(count, times, memory, waits, lane_of, limits, self._problem.cluster.link_mode)
+        return Tables.filled(count, times, memory, waits, lane_of, limits, self._problem.cluster.link_mode, ports)
 
-    def _memory_and_waits(
+    def _memory_and_messages(
         self, draft: Draft, home: list[int], firsts: list[int]
-    ) -> tuple[list[StageMemory], Waits]:
+    ) -> tuple[list[StageMemory], Waits, Ports]:
         parts, sizes = draft.parts, draft.sizes
         waits: Waits = {(at, at + 1): (0, 0) for at in range(len(parts) - 1)} if draft.chained else {}
+        ports: Ports = {}
         memory: list[StageMemory] = []
         made: Plan | None = None
         for at, part in enumerate(parts):
@@ -95,8 +102,8 @@ class Clock:
                         continue
                     away.append(tensor)
                     degrees = part.way.tensor_parallel, there.way.tensor_parallel
-                    near, far = sorted((part.group, there.group))
-                    level = self._guesses.level(firsts[near], firsts[far] + sizes[far] - 1).name
+                    ends = [(firsts[group], sizes[group]) for group in (part.group, there.group)]
+                    level = self._guesses.level(min(ends)[0], sum(max(ends)) - 1).name
                     key = tensor, part.micro_batch, degrees, sizes[part.group], sizes[there.group], level
                     if key not in self._sent:
                         made = made or self._plan(draft)
@@ -105,14 +112,31 @@ class Clock:
                             self._model.message_ns(made, message),
                             self._model.message_ns(made, message, backward=True),
                         )
+                    sent = self._sent[key]
+                    if passed := self._ports_between(*ends):
+                        samples = part.micro_batch
+                        ahead = _occupied(passed[0], sent[0], self._model.tensor_bytes(tensor, samples))
+                        back = _occupied(passed[1], sent[1], self._model.gradient_bytes(tensor, samples))
+                        occupy(ports.setdefault((at, target), {}), ahead)
+                        occupy(ports.setdefault((target, at), {}), back)
+                        sent = max(sent[0], *(ns for _, ns in ahead), 0), max(sent[1], *(ns for _, ns in back), 0)
                     known = waits.get((at, target), (0, 0))
-                    waits[at, target] = together(known, self._sent[key], self._problem.cluster.link_mode)
+                    waits[at, target] = together(known, sent, self._problem.cluster.link_mode)
             kept = part.operators, id(part.way), sizes[part.group], part.micro_batch, draft.copies, tuple(away)
             if kept not in self._memory:
                 made = made or self._plan(draft)
                 self._memory[kept] = self._model.stage_memory(made, at, self._model.messages(made))
             memory.append(self._memory[kept])
-        return memory, waits
+        return memory, waits, ports
+
+    def _ports_between(self, one: Devices, other: Devices) -> tuple[list[Passage], list[Passage]] | None:
+        """What messages there pass, and what those back; None: no ports."""
+        if (one, other) not in self._passed:
+            cluster = self._problem.cluster
+            ends = [range(first, first + size) for first, size in (one, other)]
+            passed = ports_between(cluster, *ends), ports_between(cluster, *reversed(ends))
+            self._passed[one, other] = passed if passed[0] and cluster.link_mode != "delay" else None
+        return self._passed[one, other]
 
     def _plan(self, draft: Draft) -> Plan:
         plan = self._drafting.plan_of(draft)
@@ -135,6 +159,11 @@ class Clock:
         if (first, size) not in self._limits:
             self._limits[first, size] = memory_limits(self._problem, range(first, first + size))
         return self._limits[first, size]
+
+
+def _occupied(passed: list[Passage], ns: int, sent_bytes: int) -> list[tuple[Port, int]]:
+    """The ports of a message of so many ns, as in `costs.links.flows`."""
+    return [(each.port, each.occupied_ns(sent_bytes)) for each in passed] if ns else []
 
 
 def _tried(tables: Tables) -> list[tuple[list[int], bool]]:

@@ -1,9 +1,10 @@
 """What a draft takes, before there is a plan of it: a bound that no order is below, and about how long."""
 
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, inf
 
 from pipebench.costs.formula import StageTimes
+from pipebench.costs.links import ports_between
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import NS_PER_S
 from pipebench.domain.cluster import LinkLevel
@@ -41,6 +42,7 @@ class Guesses:
         self._sync = self._problem.regime.mode == "sync"
         self._times: dict[tuple[object, ...], StageTimes] = {}
         self._levels: dict[tuple[int, int], LinkLevel] = {}
+        self._rates: dict[tuple[tuple[int, int], tuple[int, int]], float] = {}
 
     def of(self, draft: Draft) -> Guess | None:
         """None where stages wait for each other in a circle, or where a way has no times."""
@@ -179,10 +181,18 @@ class Guesses:
         for (source, target), size in sent.items():
             near, far = sorted((groups[source], groups[target]))
             level = self.level(firsts[near], lasts[far])
-            made[source, target] = NS_PER_S * (
-                2 * level.latency_s + size / (min(shares[source], shares[target]) * level.bandwidth_bytes_s)
-            )
+            rate = min(shares[source], shares[target]) * level.bandwidth_bytes_s
+            ends = (firsts[near], lasts[near]), (firsts[far], lasts[far])
+            made[source, target] = NS_PER_S * (2 * level.latency_s + size / min(rate, self._shared(*ends)))
         return made
+
+    def _shared(self, one: tuple[int, int], other: tuple[int, int]) -> float:
+        """Bytes/s that the ports between two runs of devices, first and last ones, let pass; rates are kept."""
+        if (one, other) not in self._rates:
+            ends = [range(first, last + 1) for first, last in (one, other)]
+            passed = ports_between(self._problem.cluster, *ends)
+            self._rates[one, other] = min((each.groups * each.bandwidth_bytes_s for each in passed), default=inf)
+        return self._rates[one, other]
 
     def level(self, first: int, last: int) -> LinkLevel:
         """As `Cluster.level_spanning`; levels are kept."""

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from pipebench.algorithms.planning import memory_limits
 from pipebench.algorithms.steady_memory import Holder, lack_bytes, steady_ns, ways_down_ns
+from pipebench.costs.links import flows
 from pipebench.costs.model import CostModel
 from pipebench.costs.placement import lanes_in_turn, micro_batches_of
 from pipebench.domain.errors import PipebenchError
@@ -25,7 +26,7 @@ def pace_of(model: CostModel, plan: Plan) -> Pace | None:
     """The pace of a plan in a steady state (`algorithms.steady_memory`); None where it has no times or memory."""
     stages = range(len(plan.stages))
     try:
-        edges = model.messages(plan)
+        edges, sent = model.messages(plan), flows(model, plan)
         times = [model.stage_times(stage, plan) for stage in plan.stages]
         memory = [model.stage_memory(plan, at, edges) for at in stages]
         sets, lanes_of = lanes_in_turn(plan)
@@ -33,9 +34,12 @@ def pace_of(model: CostModel, plan: Plan) -> Pace | None:
     except PipebenchError:
         return None
     after: list[dict[int, int]] = [{} for _ in stages]
-    for m in edges:
-        there_and_back = model.message_ns(plan, m) + model.message_ns(plan, m, backward=True)
-        after[m.source][m.target] = max(there_and_back, after[m.source].get(m.target, 0))
+    there_and_back: dict[tuple[int, int, int], int] = {}
+    for flow in (each for each in sent if each.turn == 0):
+        ends = (flow.receiver, flow.sender) if flow.backward else (flow.sender, flow.receiver)
+        there_and_back[*ends, flow.tensor] = there_and_back.get((*ends, flow.tensor), 0) + flow.duration_ns
+    for (source, target, _), ns in there_and_back.items():
+        after[source][target] = max(ns, after[source].get(target, 0))
     for before, behind in plan.order_edges:
         after[before].setdefault(behind, 0)
     way = ways_down_ns([list(each.items()) for each in after], [each.forward + each.backward for each in times])

@@ -202,7 +202,8 @@ def compile_kernels() -> None:
         shape_of=one, link=two - 1, forward=sums, backward=sums, weight=sums, state=sums, saved=sums,
         parameters=sums, workspace=two, transient=four, recomputes=one, update=np.zeros((1, 2)),
         first_made=np.zeros(2, np.int64), first_reader=np.zeros(2, np.int64), reader=one, last_reader=one,
-        there=two, back=two, buffer=two, input=two,
+        there=two, back=two, port_first=np.zeros(2, np.int64), ports=np.zeros((0, 2), np.int64),
+        occupied=np.zeros((2, 0, 1), np.int64), buffer=two, input=two,
         limit=one + 1, mode=0, micro_batches=1, steady=0,
     )  # fmt: skip
     stages = np.array([[1, 0, 0, 1]], np.int64)

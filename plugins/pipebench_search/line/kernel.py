@@ -137,8 +137,12 @@ def _waits(costs: Costs, stages: IntArray, memory: IntArray) -> Waits:
             if told[target] != tensor and costs.recomputes[stages[target, WAY]]:
                 memory[0, target] += costs.input[costs.shape_of[stages[target, LANE]], tensor]
             told[target] = tensor
-    # Pairs of stages, and the ns of their messages there and back: by source, then by target.
-    pairs, found = np.empty((count * (count - 1) // 2, 4), np.int64), 0
+    # Pairs of stages, the ns of their messages there and back, and where their ns on ports are: by source, target.
+    lanes, most_ports = len(costs.shape_of), 0
+    for pair in range(lanes * lanes):
+        most_ports = max(most_ports, costs.port_first[pair + 1] - costs.port_first[pair])
+    pairs, found = np.empty((count * (count - 1) // 2, 5), np.int64), 0
+    held = np.empty((len(pairs), 2, most_ports), np.int64)
     pair_of = np.full(count, -1, np.int64)
     first = 0
     for source in range(count):
@@ -168,6 +172,8 @@ def _waits(costs: Costs, stages: IntArray, memory: IntArray) -> Waits:
                         pair_of[pairs[pair, 1]] = pair
                         pair -= 1
                     pairs[pair, 0], pairs[pair, 1], pairs[pair, 2], pairs[pair, 3] = source, target, 0, 0
+                    pairs[pair, 4] = found
+                    held[found] = 0
                     pair_of[target] = pair
                     found += 1
                 if costs.mode == DELAY:
@@ -175,20 +181,31 @@ def _waits(costs: Costs, stages: IntArray, memory: IntArray) -> Waits:
                 else:
                     pairs[pair, 2] += ahead
                     pairs[pair, 3] += behind
+                if link >= 0:
+                    other = stages[target, LANE]
+                    _occupy(costs, held[pairs[pair, 4], 0], lane * lanes + other, 0, tensor)
+                    _occupy(costs, held[pairs[pair, 4], 1], other * lanes + lane, 1, tensor)
             if leaves:
                 memory[1, source] += costs.buffer[costs.shape_of[lane], tensor]
         first = end
-    return _listed(costs, stages, pairs[:found])
+    return _listed(costs, stages, pairs[:found], held)
 
 
 @kernel
-def _listed(costs: Costs, stages: IntArray, pairs: IntArray) -> Waits:
-    """The rows of all pairs of stages that wait for each other, and who sends them. pairs: see `_waits`.
+def _occupy(costs: Costs, held: IntArray, pair: int, way: int, tensor: int) -> None:
+    """Add the ns of a message from lane to lane to those of the ports that it passes. way: 1: a gradient."""
+    for place in range(costs.port_first[pair], costs.port_first[pair + 1]):
+        held[place - costs.port_first[pair]] += costs.occupied[way, costs.ports[place, 1], tensor]
+
+
+@kernel
+def _listed(costs: Costs, stages: IntArray, pairs: IntArray, held: IntArray) -> Waits:
+    """The rows of all pairs of stages that wait for each other, and who sends them. pairs, held: see `_waits`.
 
     Rows stand by who waits, then by who sends.
     """
     count, lanes, number = len(stages), len(costs.shape_of), len(pairs)
-    first, rows = np.zeros((2, count + 1), np.int64), np.empty((2 * number, 4), np.int64)
+    first, rows = np.zeros((2, count + 1), np.int64), np.zeros((2 * number, 5), np.int64)
     sent_first, sent = np.zeros((2, count + 1), np.int64), np.empty(2 * number, np.int64)
     first[1, 0] = sent_first[1, 0] = number
     for pair in range(number):
@@ -202,24 +219,37 @@ def _listed(costs: Costs, stages: IntArray, pairs: IntArray) -> Waits:
             first[kind, at + 1] += first[kind, at]
             sent_first[kind, at + 1] += sent_first[kind, at]
     free = first[1].copy()
+    # Of each row the pair and the way whose ports it passes.
+    passed = np.empty((2 * number, 2), np.int64)
     for pair in range(number):
         source, target = pairs[pair, 0], pairs[pair, 1]
-        here, there = stages[source, LANE], stages[target, LANE]
-        link, back = -1, -1
-        if costs.mode != DELAY and here != there:
-            link, back = here * lanes + there, there * lanes + here
-            if costs.mode == HALF:
-                link = back = min(link, back)
         row = free[target]
         free[target] += 1
-        rows[row, 0], rows[row, 1], rows[row, 2], rows[row, 3] = source, pairs[pair, 2], link, target
-        rows[pair, 0], rows[pair, 1], rows[pair, 2], rows[pair, 3] = target, pairs[pair, 3], back, source
+        rows[row, 0], rows[row, 1], rows[row, 3] = source, pairs[pair, 2], target
+        rows[pair, 0], rows[pair, 1], rows[pair, 3] = target, pairs[pair, 3], source
+        passed[row, 0], passed[row, 1], passed[pair, 0], passed[pair, 1] = pairs[pair, 4], 0, pairs[pair, 4], 1
+    port_first, most = np.zeros(2 * number + 1, np.int64), held.shape[2]
+    ports, some = np.empty((2 * number * most, 2), np.int64), 0
+    for row in range(2 * number):
+        here, there = stages[rows[row, 0], LANE], stages[rows[row, 3], LANE]
+        rows[row, 2] = -1
+        if costs.mode != DELAY and here != there and rows[row, 1] > 0:
+            rows[row, 2] = (
+                min(here, there) * lanes + max(here, there) if costs.mode == HALF else here * lanes + there
+            )
+            begin, end = costs.port_first[here * lanes + there], costs.port_first[here * lanes + there + 1]
+            for place in range(begin, end):
+                ports[some, 0] = costs.ports[place, 0]
+                ports[some, 1] = held[passed[row, 0], passed[row, 1], place - begin]
+                some += 1
+            rows[row, 4] = 1 if costs.mode == HALF or end > begin else 0
+        port_first[row + 1] = some
     for kind in range(2):
         free = sent_first[kind].copy()
         for row in range(kind * number, (kind + 1) * number):
             sent[free[rows[row, 0]]] = row
             free[rows[row, 0]] += 1
-    return Waits(first, rows, sent_first, sent)
+    return Waits(first, rows, sent_first, sent, port_first, ports[:some])
 
 
 @kernel

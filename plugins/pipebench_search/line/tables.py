@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise, permutations
+from itertools import pairwise, product
 from random import Random
 from typing import NamedTuple
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from pipebench.algorithms.planning import memory_limits
 from pipebench.costs.formula import Formula
+from pipebench.costs.links import Passage, Port, ports_between
 from pipebench.costs.messages import level_between
 from pipebench.costs.model import CostModel
 from pipebench.costs.quantise import FloatArray, IntArray, whole_bytes
@@ -42,7 +43,10 @@ class Costs(NamedTuple):
     any weights, and of each byte of them.
     first_made: by place, the first tensor that is made there or behind; tensors stand in the order in which they
     are made, inputs of the model first. first_reader, reader: the places that read each. last_reader: the last.
-    there, back: ns of its messages, shape (kinds, tensors). buffer, input: bytes of a message with its gradient,
+    there, back: ns of its messages, shape (kinds, tensors). port_first: by pair of lanes, sending lane first, the
+    first of `ports` that messages pass, shape (lanes * lanes + 1). ports: numbers of ports and their kinds, shape
+    (ports of all pairs, 2). occupied: ns for which a message there and back occupies a port of each kind, shape
+    (2, kinds, tensors). buffer, input: bytes of a message with its gradient,
     and of what a stage that recomputes keeps, shape (sizes, tensors).
     limit: by lane, bytes. mode: DELAY, FULL or HALF. micro_batches: of a mini-batch. steady: 1 in
     async, where a share of the update follows each backward, which is not a part of `backward`.
@@ -66,6 +70,9 @@ class Costs(NamedTuple):
     last_reader: IntArray
     there: IntArray
     back: IntArray
+    port_first: IntArray
+    ports: IntArray
+    occupied: IntArray
     buffer: IntArray
     input: IntArray
     limit: IntArray
@@ -107,14 +114,18 @@ class Line:
         return np.array(rows, np.int64)
 
     def draft_of(self, stages: IntArray) -> Draft:
-        """The draft that rows of stages say, without what they keep in flight."""
+        """The draft that rows of stages say, without what they keep in flight.
+
+        A lane that runs nothing stays where others follow: these stand behind it.
+        """
         parts: list[Part] = []
         first = 0
         for end, lane, way, _ in stages.tolist():
             micro_batch = self.like.parts[0].micro_batch
             parts.append(Part(self.order[first:end], lane, self.ways[way], micro_batch))
             first = end
-        return replace(self.like, parts=tuple(parts), sizes=self.sizes, chained=False).tidy()
+        sizes = self.sizes[: 1 + max(part.group for part in parts)]
+        return replace(self.like, parts=tuple(parts), sizes=sizes, chained=False)
 
 
 def line_of(
@@ -212,7 +223,11 @@ class _Prices:
         graph = self._model.graph
         made = np.array([self._place[each] if each >= 0 else -1 for each in graph.producers], np.int64)
         tensors = np.argsort(made, kind="stable").tolist()
-        link, there, back = self._messages(tensors)
+        sent = [
+            np.array([of(tensor, self._micro_batch) for tensor in tensors], np.int64)
+            for of in (self._model.tensor_bytes, self._model.gradient_bytes)
+        ]
+        link, there, back, port_first, ports, occupied = self._messages(sent)
         readers = [[self._place[reader] for reader in graph.consumers[tensor]] for tensor in tensors]
         workspace = np.array([self._operator(each).workspace_bytes for each in self._order], np.int64)
         return Costs(
@@ -235,6 +250,9 @@ class _Prices:
             last_reader=np.array([max(some, default=-1) for some in readers], np.int64),
             there=there,
             back=back,
+            port_first=port_first,
+            ports=ports,
+            occupied=occupied,
             buffer=self._received(tensors, gradients=True),
             input=self._received(tensors, gradients=False),
             limit=np.array([memory_limits(problem, home)[0 if reserve else -1] for home in self._homes], np.int64),
@@ -284,27 +302,52 @@ class _Prices:
         each = (more - less) / (most - least) if most > least else more / max(1, most)
         return more - each * most, each
 
-    def _messages(self, tensors: list[int]) -> tuple[IntArray, IntArray, IntArray]:
-        """Of each pair of lanes the kind of message, and the ns of each kind for each tensor, there and back."""
-        model, cluster, step = self._model, self._model.problem.cluster, self._model.problem.regime.step
+    def _messages(self, sent: list[IntArray]) -> tuple[IntArray, ...]:
+        """What `Costs` has as link, there, back, port_first, ports and occupied.
+
+        sent: bytes of each tensor, and of its gradient.
+        """
+        cluster, step = self._model.problem.cluster, self._model.problem.regime.step
         degree = self._ways[0].tensor_parallel
         shares = degree if step is not None and step.splits_messages else 1
-        kinds: dict[tuple[LinkLevel, int], int] = {}
-        link = np.full((len(self._homes), len(self._homes)), -1, np.int64)
-        for one, other in permutations(range(len(self._homes)), 2):
+        lanes = range(len(self._homes))
+        kinds: dict[tuple[LinkLevel, int, tuple[int, ...]], int] = {}
+        ports: dict[Port, int] = {}
+        passages: dict[tuple[int, float], Passage] = {}
+        link = np.full((len(lanes), len(lanes)), -1, np.int64)
+        passed: list[list[tuple[int, int]]] = []
+        for one, other in product(lanes, lanes):
+            passed.append([])
+            if one == other:
+                continue
             ends = self._homes[one], self._homes[other]
-            kind = level_between(cluster, *ends), shares * (min(map(len, ends)) // degree)
-            link[one, other] = kinds.setdefault(kind, len(kinds))
-        size = self._micro_batch
-        sent = [
-            np.array([of(tensor, size) for tensor in tensors], np.int64)
-            for of in (model.tensor_bytes, model.gradient_bytes)
-        ]
+            for each in ports_between(cluster, *ends) if cluster.link_mode != "delay" else ():
+                passages.setdefault((each.groups, each.bandwidth_bytes_s), each)
+                kind = list(passages).index((each.groups, each.bandwidth_bytes_s))
+                passed[-1].append((ports.setdefault(each.port, len(ports)), kind))
+            ranks = shares * (min(map(len, ends)) // degree)
+            crossed = level_between(cluster, *ends), ranks, tuple(sorted({kind for _, kind in passed[-1]}))
+            link[one, other] = kinds.setdefault(crossed, len(kinds))
+        occupied = np.array(
+            [[[each.occupied_ns(size) for size in some.tolist()] for each in passages.values()] for some in sent],
+            np.int64,
+        ).reshape(2, len(passages), len(sent[0]))
         there, back = (
-            np.array([Formula.message_ns(level, each, ranks, ranks) for level, ranks in kinds], np.int64)
-            for each in sent
+            [
+                np.max(np.stack([Formula.message_ns(level, some, ranks, ranks), *held[list(slow)]]), axis=0)
+                for level, ranks, slow in kinds
+            ]
+            for some, held in zip(sent, occupied, strict=True)
         )
-        return link, there.reshape(-1, len(tensors)), back.reshape(-1, len(tensors))
+        shape = len(kinds), len(sent[0])
+        return (
+            link,
+            np.array(there, np.int64).reshape(shape),
+            np.array(back, np.int64).reshape(shape),
+            np.cumsum([0, *map(len, passed)]),
+            np.array([each for some in passed for each in some], np.int64).reshape(-1, 2),
+            occupied,
+        )
 
     def _received(self, tensors: list[int], gradients: bool) -> IntArray:
         """Bytes of a message of each tensor on one device, with its gradient or not, shape (sizes, tensors)."""

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from pipebench.algorithms.orders.greedy import GreedyOrder
+from pipebench.algorithms.orders.numbers_in_flight import numbers_in_flight
 from pipebench.algorithms.orders.tables import Tables
 from pipebench.check import check_schedule
 from pipebench.costs.model import CostModel
@@ -23,7 +24,7 @@ from pipebench_schedules import greedy
 from pipebench_schedules.greedy import most_live, schedule
 from pipebench_schedules.plugin import GreedyOptions
 from pipebench_schedules.shared_lanes import shared_lane
-from tests.builders import chain_problem, cluster, dag_problem, mirrored_plan, stages_plan
+from tests.builders import chain_problem, cluster, dag_problem, mirrored_plan, nodes, stages_plan
 from tests.plugins.running import services
 
 
@@ -240,3 +241,46 @@ def test_the_memory_that_it_counts_is_the_checks(figures: list[tuple[int, int, i
         lanes = tuple(shared_lane(CostModel(problem), plan, [k], order) for k, order in enumerate(run.orders))
         verdict = check_schedule(problem, plan, FiniteSchedule(lanes=lanes))
         assert verdict.peak_bytes == dict(enumerate(run.peak_bytes))
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=80, deadline=None)
+def test_its_clock_is_the_simulators_where_messages_wait_for_links_and_nodes(seed: int) -> None:
+    """To the ns: stages on any devices, one tensor between two of them, links of one way or both, ports."""
+    draw = random.Random(seed)
+    operators, devices = draw.randint(3, 8), draw.choice((4, 6, 8))
+    on = nodes(
+        devices,
+        latency_s=draw.choice((0, 3e-9)),
+        shared=draw.choice((0.5e9, 1e9, 1.5e9)),
+        link_mode=draw.choice(("full", "half")),
+    )
+    edges = [
+        (i, tuple(sorted({draw.randint(i + 1, operators - 1) for _ in range(2)})), draw.randint(1, 30))
+        for i in range(operators - 1)
+    ]
+    problem = dag_problem(
+        [draw.randint(1, 20) for _ in range(operators)],
+        [draw.randint(1, 40) for _ in range(operators)],
+        edges,
+        on,
+        mini_batch=8,
+    )
+    some = draw.sample(range(devices), devices)
+    sets = draw.choice(([(each,) for each in some], [(0, 1, 2), (3,), *((each,) for each in range(4, devices))]))
+    homes = [draw.choice(sets) for _ in range(operators)]
+    plan = stages_plan([[k] for k in range(operators)])
+    stages = tuple(
+        replace(stage, devices=home, data_parallel=len(home))
+        for stage, home in zip(plan.stages, homes, strict=True)
+    )
+    plan = replace(plan, stages=stages, placement=placement_kind_of(homes))
+    model = CostModel(problem)
+    tables = Tables.of(model, plan, 8, links=True)
+    for caps in itertools.chain(*numbers_in_flight(tables, 8)):
+        order = GreedyOrder(tables, caps, False)
+        lanes = tuple(
+            shared_lane(model, plan, [s for s, at in enumerate(tables.lane_of) if at == lane], tasks)
+            for lane, tasks in enumerate(order.orders)
+        )
+        assert simulate(problem, plan, FiniteSchedule(lanes=lanes)).total_ns == order.makespan_ns

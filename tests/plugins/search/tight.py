@@ -5,8 +5,9 @@ import random
 from msgspec.structs import replace
 
 from pipebench.bounds import memory_bound
+from pipebench.domain.cluster import LinkMode
 from pipebench.domain.problem import Problem, RegimeMode
-from tests.builders import cluster, dag_problem
+from tests.builders import cluster, dag_problem, nodes
 
 MICRO_BATCHES = (1, 2, 4, 8)
 
@@ -43,3 +44,17 @@ def tight(number: int, mode: RegimeMode, share: float = 1.3, operators: int = 10
     )
     free = replace(free, profile=replace(free.profile, costs=(replace(costs, operators=slowed),)))
     return replace(free, cluster=cluster(devices, memory=int(share * memory_bound(free).value), bandwidth=12e9))
+
+
+def on_nodes(problem: Problem, link_mode: LinkMode, between: float = 1e9, shared: float = 0.7e9) -> Problem:
+    """The problem on nodes of two devices, whose ways out and in take as long as some operators."""
+    (kind,) = problem.cluster.types
+    on = nodes(
+        problem.cluster.size,
+        within=12e9,
+        between=between,
+        shared=shared,
+        memory=kind.memory_bytes,
+        link_mode=link_mode,
+    )
+    return replace(problem, cluster=on)

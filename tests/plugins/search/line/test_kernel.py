@@ -10,6 +10,7 @@ from pipebench.algorithms.orders.greedy import GreedyOrder
 from pipebench.algorithms.orders.tables import ANY, Tables
 from pipebench.check import check_plan
 from pipebench.costs.quantise import IntArray
+from pipebench.domain.cluster import LinkMode
 from pipebench.domain.errors import InfeasibleProblem
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import PeriodicSchedule
@@ -22,7 +23,7 @@ from pipebench_search.line.tables import CAP, END, LANE, WAY, Line, line_of
 from pipebench_search.score import CachedCosts
 from tests.builders import cluster, dag_problem
 from tests.plugins.running import services
-from tests.plugins.search.tight import tight
+from tests.plugins.search.tight import on_nodes, tight
 
 
 def alike(draft: Draft) -> bool:
@@ -63,10 +64,19 @@ def walked(line: Line, stages: IntArray, moves: int, number: int, placed: bool =
     return found
 
 
-@pytest.mark.parametrize("number", range(10))
-def test_rows_of_stages_take_what_their_plan_takes_in_greedy_order(number: int) -> None:
-    """With stages on shared devices, replicas, copies, recomputation, messages that wait; memory to the byte."""
-    problem = tight(number, "sync", share=100.0, operators=8, devices=2 + number % 3)
+@pytest.mark.parametrize(
+    ("number", "link_mode"), [*((number, None) for number in range(10)), (10, "full"), (11, "full"), (12, "half")]
+)
+def test_rows_of_stages_take_what_their_plan_takes_in_greedy_order(
+    number: int, link_mode: LinkMode | None
+) -> None:
+    """With stages on shared devices, replicas, copies, recomputation, messages that wait; memory to the byte.
+
+    link_mode: of links between nodes of two devices, whose ways out and in are shared; None: no nodes.
+    """
+    problem = tight(number, "sync", share=100.0, operators=8, devices=4 if link_mode else 2 + number % 3)
+    if link_mode:
+        problem = on_nodes(problem, link_mode)
     lines = Lines(number, problem)
     compared = 0
     for line in lines.found[:12]:
