@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipebench.costs.messages import Message, levels_crossed
+from pipebench.costs.messages import Latest, Message, levels_crossed
 from pipebench.costs.model import CostModel
 from pipebench.costs.placement import lanes_in_turn, turns_between
 from pipebench.costs.quantise import NS_PER_S
@@ -42,7 +42,7 @@ class Flow:
     turns: int = 1
 
 
-def flows(model: CostModel, plan: Plan) -> list[Flow]:
+def flows(model: CostModel, plan: Plan) -> tuple[Flow, ...]:
     """The flows of all messages of the plan: forward flows, then backward flows, each in the order of
     model.messages, then by turn.
 
@@ -54,13 +54,20 @@ def flows(model: CostModel, plan: Plan) -> list[Flow]:
 
     Raises InvalidValue for stages that share some devices but not all, UnsupportedProblem for too many turns.
     """
+    return _latest.get(model.problem, plan, lambda: _made(model, plan))
+
+
+_latest: Latest[tuple[Flow, ...]] = Latest()
+
+
+def _made(model: CostModel, plan: Plan) -> tuple[Flow, ...]:
     _, lane_of = lanes_in_turn(plan)
-    return [
+    return tuple(
         _flow(model, plan, lane_of, message, backward, turn)
         for backward in (False, True)
         for message in model.messages(plan)
         for turn in range(turns_between(plan.stages[message.source], plan.stages[message.target]))
-    ]
+    )
 
 
 def _flow(

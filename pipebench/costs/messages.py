@@ -1,12 +1,15 @@
 """The messages of a plan: which tensors cross between stages, and which link levels they meet."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from pipebench.domain.cluster import Cluster, LinkLevel, as_one
 from pipebench.domain.errors import InvalidValue
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.plan import Plan
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,21 +45,21 @@ def _holders(graph: OperatorGraph, plan: Plan, positions: range) -> list[list[in
     return holders
 
 
-class _Latest:
-    """The messages that were made last: schedulers, check and simulator ask for those of one plan in turn."""
+class Latest(Generic[T]):
+    """What was made last for a plan: schedulers, check and simulator ask for that of one plan in turn."""
 
     def __init__(self) -> None:
-        self._known: tuple[OperatorGraph, Plan, tuple[Message, ...]] | None = None
+        self._known: tuple[object, Plan, T] | None = None
 
-    def get(self, graph: OperatorGraph, plan: Plan) -> tuple[Message, ...]:
-        """Those of a plan. Neither graph nor plan can be changed, so the same ones have the same."""
+    def get(self, of: object, plan: Plan, make: Callable[[], T]) -> T:
+        """That of `of` and a plan. Neither can be changed, so the same ones have the same."""
         known = self._known
-        if known is None or known[0] is not graph or known[1] is not plan:
-            known = self._known = graph, plan, _made(graph, plan)
+        if known is None or known[0] is not of or known[1] is not plan:
+            known = self._known = of, plan, make()
         return known[2]
 
 
-_latest = _Latest()
+_latest: Latest[tuple[Message, ...]] = Latest()
 
 
 def messages(graph: OperatorGraph, plan: Plan) -> tuple[Message, ...]:
@@ -66,7 +69,7 @@ def messages(graph: OperatorGraph, plan: Plan) -> tuple[Message, ...]:
     A stage that holds a clone of the (constant) producer receives nothing.
     With routing `relay` the stages form a chain as listed; each stage passes a tensor on, up to its last consumer.
     """
-    return _latest.get(graph, plan)
+    return _latest.get(graph, plan, lambda: _made(graph, plan))
 
 
 def _made(graph: OperatorGraph, plan: Plan) -> tuple[Message, ...]:

@@ -65,7 +65,7 @@ def flow_table(model: CostModel, plan: Plan, stages: StageTable, queue_by_link: 
     queue_by_link: one waiting line for each link instead of one for each link and direction. A schedule that sets
     the order on every link needs it.
     """
-    found = flows(model, plan) + list(_order_flows(plan))
+    found = [*flows(model, plan), *_order_flows(plan)]
     sender, turn, turns = (
         np.array([getattr(flow, name) for flow in found], np.int64) for name in ("sender", "turn", "turns")
     )

@@ -36,6 +36,8 @@ FEWEST, SHORTEST = 4, 0.25
 """More starts than these get cycles as long as this share of a first one, or there are fewer of them."""
 LOOK_S = 30e-6
 """What a look at a row of stages may take, before one is known."""
+NEIGHBOUR = 0.5
+"""A look at a neighbour takes such a share of one at rows that fit, about: many are left early."""
 
 
 class Cycles:
@@ -158,10 +160,17 @@ class Cycles:
             return None
         annealing = Annealing(line, self._draw.randrange(2**30))
         starts = [line.stages(caps) for caps in self._numbers_in_flight(base)]
-        timed = [(ns, at) for at, start in enumerate(starts) if (ns := annealing.ns(start)) is not None]
+        timed: list[tuple[int, int]] = []
+        longest_s = 0.0
+        for at, start in enumerate(starts):
+            began_s = time.monotonic()
+            ns = annealing.ns(start)
+            longest_s = max(longest_s, time.monotonic() - began_s)
+            if ns is not None:
+                timed.append((ns, at))
         if not timed:
             return None
-        looks = self._known.left(looks, self._look_s, share)
+        looks = self._known.left(looks, NEIGHBOUR * longest_s, share)
         began_s = time.monotonic()
         row = annealing.cycle(starts[min(timed)[1]], looks, self._known.late, self._looked)
         self._look_s = (time.monotonic() - began_s) / looks
