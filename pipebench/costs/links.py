@@ -70,6 +70,11 @@ def _made(model: CostModel, plan: Plan) -> tuple[Flow, ...]:
     )
 
 
+def flow_of(model: CostModel, plan: Plan, message: Message, backward: bool) -> Flow:
+    """The flow of one message of the plan, of turn 0. Raises InvalidValue as `flows` does."""
+    return _flow(model, plan, lanes_in_turn(plan)[1], message, backward, 0)
+
+
 def _flow(
     model: CostModel, plan: Plan, lane_of: Sequence[Sequence[int]], message: Message, backward: bool, turn: int
 ) -> Flow:

@@ -29,9 +29,11 @@ STARTS = 4
 """Plans from which annealing and descents start: the best, and the best of other shapes."""
 BATCH = 48
 """Neighbours that the clock looks at before the fastest of them is scored."""
+HARDLY = 1.1
+"""Neighbours that take longer by the clock by this factor are not looked at."""
 DESCENDING = 0.2
-"""The share of the time that is left that a descent before annealing takes, where annealing comes."""
-STARTING = 0.5
+"""The share of the time that is left that a descent from a plan to start from takes, where annealing comes, too."""
+STARTING = 0.25
 """The share of the time after which no more plans to start from are looked for."""
 IN_VAIN = 5
 """After so many cycles without a better plan there are no more."""
@@ -99,8 +101,7 @@ class LocalSearch:
         """
         rows: list[Candidate] = []
         cycles = self._cycles
-        late = self.known.over if self._every.small else self.known.late_after(DESCENDING)
-        optima = [] if cycles.only_rows else [self._descend(start, late) for start in starts[:1]]
+        optima = [] if cycles.only_rows else self._optima(starts[:1])
         if not self._every.small:
             bases = diverse(sorted([*optima, *starts], key=lambda each: each.scored.rank))
             bases = [each for each in bases if cycles.may_begin(each)]
@@ -136,12 +137,13 @@ class LocalSearch:
         return found
 
     def _optima(self, starts: list[Candidate]) -> list[Candidate]:
-        """Where descents from the plans to start from end."""
+        """Where descents from the plans to start from end; of a small problem in local optima, if there is time."""
         optima: list[Candidate] = []
         for start in starts:
             if self.known.over():
                 break
-            optima.append(self._descend(start))
+            late = self.known.over if self._every.small else self.known.late_after(DESCENDING)
+            optima.append(self._descend(start, late))
         return optima
 
     def _look_at_all(self) -> None:
@@ -346,7 +348,7 @@ class LocalSearch:
                 yield label, draft
 
     def _by_clock(self, here: Candidate) -> Iterator[Neighbour]:
-        """Some at a time, those that the clock shows to be faster; in the end the others, by the clock."""
+        """Some at a time, those that the clock shows to be faster; in the end those hardly slower."""
         assert here.draft is not None
         moves: dict[Draft, str] = {}
         for label, made in self._near.moves(here.draft):
@@ -356,13 +358,14 @@ class LocalSearch:
         self._random.shuffle(listed)
         here_ns, about = self._clock.time_ns(here.draft), self._about_ns(here.draft)
         scale = here_ns / about if here_ns and about else 1.0
+        most_ns = None if here_ns is None or here.scored.tight else int(here_ns * HARDLY)
         slower: list[tuple[float, int, Neighbour]] = []
         for first in range(0, len(listed), BATCH):
             timed: list[tuple[float, int, Neighbour]] = []
             for at, (draft, label) in enumerate(listed[first : first + BATCH], start=first):
                 if self.known.late():
                     return
-                ns = self._time_ns(draft, scale)
+                ns = self._time_ns(draft, scale, most_ns)
                 self.known.look()
                 if ns is not None:
                     timed.append((ns, at, (label, draft)))
@@ -374,10 +377,13 @@ class LocalSearch:
                     slower.append(each)
         yield from (each for _, _, each in sorted(slower, key=lambda each: each[:2]))
 
-    def _time_ns(self, draft: Draft, scale: float) -> float | None:
-        """What a draft takes by the clock; where the clock does not show it so much of the estimate."""
+    def _time_ns(self, draft: Draft, scale: float, most_ns: int | None) -> float | None:
+        """What a draft takes by the clock; where the clock does not show it so much of the estimate.
+
+        most_ns: None for what takes longer by the clock.
+        """
         if self._clock.shows(draft):
-            return self._clock.time_ns(draft)
+            return self._clock.time_ns(draft, most_ns)
         about = self._about_ns(draft)
         return None if about is None else scale * about
 

@@ -84,17 +84,20 @@ class GreedyOrder:
         return max(ends)
 
 
-def best_order(tables: Tables, tried: Sequence[tuple[list[int], bool]]) -> GreedyOrder:
+def best_order(
+    tables: Tables, tried: Sequence[tuple[list[int], bool]], below: tuple[int, int] | None = None
+) -> GreedyOrder:
     """Of some orders, at least one, the one that ranks best, and of equal ones the first.
 
     tried: micro-batches in flight of each stage, and whether weight gradients are tasks (`GreedyOrder`).
+    below: a rank. Where none is below that, the order may be one that is not complete.
     Raises UnsupportedProblem as `GreedyOrder` does.
     """
-    best = GreedyOrder(tables, *tried[0])
+    best = GreedyOrder(tables, *tried[0], below)
     for caps, split in tried[1:]:
-        rank = best.rank
+        rank = best.rank if best.complete else below
         order = GreedyOrder(tables, caps, split, rank)
-        if order.complete and order.rank < rank:
+        if order.complete and (rank is None or order.rank < rank):
             best = order
     return best
 

@@ -8,7 +8,7 @@ from pipebench.algorithms.orders.numbers_in_flight import numbers_in_flight
 from pipebench.algorithms.orders.tables import Tables, occupy, together
 from pipebench.algorithms.planning import memory_limits
 from pipebench.costs.formula import StageMemory
-from pipebench.costs.links import Passage, Port, ports_between
+from pipebench.costs.links import Flow, Port, flow_of
 from pipebench.costs.messages import Message
 from pipebench.costs.model import CostModel
 from pipebench.domain.errors import PipebenchError
@@ -24,8 +24,6 @@ Waits = dict[tuple[int, int], tuple[int, int]]
 """By pair of stages the ns of messages there and back."""
 Ports = dict[tuple[int, int], dict[Port, int]]
 """By sending and receiving stage the ns for which messages occupy each port."""
-Devices = tuple[int, int]
-"""The first one, and how many."""
 
 
 class Clock:
@@ -37,21 +35,27 @@ class Clock:
         self._sync = model.problem.regime.mode == "sync"
         self._leaving: dict[tuple[int, ...], list[tuple[int, list[int]]]] = {}
         self._memory: dict[tuple[object, ...], StageMemory] = {}
-        self._sent: dict[tuple[object, ...], tuple[int, int]] = {}
-        self._limits: dict[Devices, tuple[int, ...]] = {}
-        self._passed: dict[tuple[Devices, Devices], tuple[list[Passage], list[Passage]] | None] = {}
+        self._sent: dict[tuple[object, ...], tuple[Flow, Flow]] = {}
+        self._limits: dict[tuple[int, int], tuple[int, ...]] = {}
 
     def shows(self, draft: Draft) -> bool:
         """Whether it tells the time of the draft: several stages of one micro-batch size, in sync."""
         return self._sync and draft.alike and not self._problem.overlap
 
-    def time_ns(self, draft: Draft) -> int | None:
-        """Of the fastest order that fits in memory; None where none does."""
+    def time_ns(self, draft: Draft, most_ns: int | None = None) -> int | None:
+        """Of the fastest order that fits in memory; None where none does.
+
+        most_ns: None, too, where none that leaves the reserve free takes less.
+        """
         try:
             tables = self.tables(draft)
             looks = 2 * len(draft.parts) ** 2 * tables.count
             tried = _tried(tables)[: max(1, min(ORDERS, MOST_LOOKED_AT // looks))]
-            held, ns = best_order(tables, tried).rank
+            below = None if most_ns is None else (0, most_ns)
+            order = best_order(tables, tried, below)
+            if not order.complete or (below is not None and order.rank >= below):
+                return None
+            held, ns = order.rank
         except PipebenchError:
             return None
         return ns if held < len(tables.limits[0]) else None
@@ -103,25 +107,17 @@ class Clock:
                     away.append(tensor)
                     degrees = part.way.tensor_parallel, there.way.tensor_parallel
                     ends = [(firsts[group], sizes[group]) for group in (part.group, there.group)]
-                    level = self._guesses.level(min(ends)[0], sum(max(ends)) - 1).name
-                    key = tensor, part.micro_batch, degrees, sizes[part.group], sizes[there.group], level
+                    key = tensor, part.micro_batch, degrees, *ends
                     if key not in self._sent:
                         made = made or self._plan(draft)
-                        message = Message(at, target, tensor)
-                        self._sent[key] = (
-                            self._model.message_ns(made, message),
-                            self._model.message_ns(made, message, backward=True),
-                        )
-                    sent = self._sent[key]
-                    if passed := self._ports_between(*ends):
-                        samples = part.micro_batch
-                        ahead = _occupied(passed[0], sent[0], self._model.tensor_bytes(tensor, samples))
-                        back = _occupied(passed[1], sent[1], self._model.gradient_bytes(tensor, samples))
-                        occupy(ports.setdefault((at, target), {}), ahead)
-                        occupy(ports.setdefault((target, at), {}), back)
-                        sent = max(sent[0], *(ns for _, ns in ahead), 0), max(sent[1], *(ns for _, ns in back), 0)
-                    known = waits.get((at, target), (0, 0))
+                        self._sent[key] = self._both_ways(made, Message(at, target, tensor))
+                    ahead, back = self._sent[key]
+                    known, sent = waits.get((at, target), (0, 0)), (ahead.duration_ns, back.duration_ns)
                     waits[at, target] = together(known, sent, self._problem.cluster.link_mode)
+                    if ahead.ports:
+                        occupy(ports.setdefault((at, target), {}), ahead.ports)
+                    if back.ports:
+                        occupy(ports.setdefault((target, at), {}), back.ports)
             kept = part.operators, id(part.way), sizes[part.group], part.micro_batch, draft.copies, tuple(away)
             if kept not in self._memory:
                 made = made or self._plan(draft)
@@ -129,14 +125,8 @@ class Clock:
             memory.append(self._memory[kept])
         return memory, waits, ports
 
-    def _ports_between(self, one: Devices, other: Devices) -> tuple[list[Passage], list[Passage]] | None:
-        """What messages there pass, and what those back; None: no ports."""
-        if (one, other) not in self._passed:
-            cluster = self._problem.cluster
-            ends = [range(first, first + size) for first, size in (one, other)]
-            passed = ports_between(cluster, *ends), ports_between(cluster, *reversed(ends))
-            self._passed[one, other] = passed if passed[0] and cluster.link_mode != "delay" else None
-        return self._passed[one, other]
+    def _both_ways(self, plan: Plan, message: Message) -> tuple[Flow, Flow]:
+        return flow_of(self._model, plan, message, False), flow_of(self._model, plan, message, True)
 
     def _plan(self, draft: Draft) -> Plan:
         plan = self._drafting.plan_of(draft)
@@ -159,11 +149,6 @@ class Clock:
         if (first, size) not in self._limits:
             self._limits[first, size] = memory_limits(self._problem, range(first, first + size))
         return self._limits[first, size]
-
-
-def _occupied(passed: list[Passage], ns: int, sent_bytes: int) -> list[tuple[Port, int]]:
-    """The ports of a message of so many ns, as in `costs.links.flows`."""
-    return [(each.port, each.occupied_ns(sent_bytes)) for each in passed] if ns else []
 
 
 def _tried(tables: Tables) -> list[tuple[list[int], bool]]:

@@ -23,9 +23,13 @@ Found = list[tuple[str, tuple[bool, int] | None]]
 """Of each plan that was scored its id, and what came of it."""
 
 
-def every_order(tables: Tables, tried: Sequence[tuple[list[int], bool]]) -> GreedyOrder:
+def every_order(
+    tables: Tables, tried: Sequence[tuple[list[int], bool]], below: tuple[int, int] | None = None
+) -> GreedyOrder:
     """As `best_order`, each order to its end."""
-    return min((GreedyOrder(tables, *each) for each in tried), key=lambda order: order.rank)
+    best = min((GreedyOrder(tables, *each) for each in tried), key=lambda order: order.rank)
+    best.complete = below is None or best.rank < below
+    return best
 
 
 def scored(problem: Problem, steps: int, patch: pytest.MonkeyPatch) -> Found:

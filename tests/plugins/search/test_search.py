@@ -122,7 +122,7 @@ def test_a_bound_that_is_handed_on_is_not_sought_again(monkeypatch: pytest.Monke
 
 def test_a_descent_before_annealing_ends_after_its_share_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a share it looks at no neighbour before cycles begin."""
-    problem = chain_problem([3, 1, 4, 1, 5, 9, 2, 6] * 2, [6] * 16, cluster(4), mode="sync", mini_batch=8)
+    problem = tight(1, "sync", operators=16, devices=4)
 
     def begins(_: Cycles, starts: list[Candidate]) -> list[Candidate]:
         raise DeadlineReached(f"{len(starts)} starts")
@@ -152,7 +152,7 @@ def test_where_memory_is_tight_and_updates_wait_it_beats_annealing() -> None:
 
 def test_a_search_that_is_given_up_begins_again_and_finds_better_plans() -> None:
     """The first start is the same; a further one only adds to what is known."""
-    problem = tight(6, "sync", operators=7)
+    problem = tight(1, "sync", operators=7)
     once, often = (found(problem, context(steps=0, stall=25, starts=starts)) for starts in (1, 3))
     assert nanoseconds(often) < 0.99 * nanoseconds(once)
     assert "search ended: local optimum, 25 plans brought no better one" in once.notices[0]
