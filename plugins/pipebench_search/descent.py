@@ -32,7 +32,7 @@ BATCH = 48
 HARDLY = 1.1
 """Neighbours that take longer by the clock by this factor are not looked at."""
 DESCENDING = 0.2
-"""The share of the time that is left that a descent from a plan to start from takes, where annealing comes, too."""
+"""The share of the time that is left that each descent from a plan to start from takes, beside annealing."""
 STARTING = 0.25
 """The share of the time after which no more plans to start from are looked for."""
 IN_VAIN = 5
@@ -137,7 +137,7 @@ class LocalSearch:
         return found
 
     def _optima(self, starts: list[Candidate]) -> list[Candidate]:
-        """Where descents from the plans to start from end; of a small problem in local optima, if there is time."""
+        """Where descents from the plans to start from end: of a small problem in local optima."""
         optima: list[Candidate] = []
         for start in starts:
             if self.known.over():
