@@ -249,8 +249,9 @@ def compute_ns(model: CostModel, plan: Plan, stage: Stage) -> tuple[list[list[in
     if model.problem.regime.mode == "async":
         lanes = stage.turns * plan.all_pipelines
         backward -= model.formula.update_share_ns(model.update_ns(stage, plan), stage.micro_batch, lanes)
-    sums = whole.forward, backward, min(whole.weight_gradient, backward)
-    return each, [total - sum(column) for total, column in zip(sums, zip(*each, strict=True), strict=True)]
+    forwards, backwards, weights = (sum(column) for column in zip(*each, strict=True))
+    # A weight gradient is at most the whole backward; the checker sees to that itself.
+    return each, [whole.forward - forwards, backward - backwards, max(0, whole.weight_gradient - weights)]
 
 
 def _hidden_ns(model: CostModel, plan: Plan, schedule: Schedule) -> list[list[Any]]:

@@ -24,6 +24,7 @@ from tests.certificates.made import of_case, valid_cases
 from tests.nightly import examples
 from tests.plugins.running import services
 from tests.plugins.schedules.test_chimera import mirrored
+from tests.plugins.schedules.test_greedy import split
 from tests.plugins.schedules.test_virtual_stages import shared
 from tests.simulation.random_plans import executable_schedules, planned_problems
 from tests.simulation.test_periodic import chain, pattern, with_ports
@@ -42,12 +43,17 @@ def certified(problem: Problem, plan: Plan, schedule: Schedule) -> Proven:
     return proven
 
 
-def test_a_forward_that_waits_for_weights_and_runs_again() -> None:
-    """Two replicas gather 200 bytes in 100 ns beside 1 ns of computation; the backward, 301 ns, does not wait."""
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_a_forward_that_waits_for_weights_and_runs_again(share: float) -> None:
+    """Two replicas gather 200 bytes in 100 ns beside 1 ns of computation; the backward, 301 ns, does not wait.
+
+    share: of the backward that is its weight gradient, up to the 300 ns that do not run again.
+    """
     regime = Regime(mode="sync", optimizer_sharding="zero3", gradient_precision="bf16")
     problem = replace(
         chain_problem([1], [300], cluster(2), weights=[200], mode="sync", mini_batch=2), regime=regime
     )
+    problem = split(problem, share) if share else problem
     (stage,) = stages_plan([[0]], micro_batch=2, replicas=[2]).stages
     plan = Plan(stages=(replace(stage, recompute="stage"),))
     assert certified(problem, plan, services().schedule("1f1b", problem, plan)).time_ns == 100 + 301
