@@ -1,7 +1,7 @@
 """Planners that cheat, beside two honest ones: each is credited with what it spent and scored as it is, or fails.
 
 The planners stand in `cheats/`; each says what it tries. All of them do the same work, so what the honest one is
-credited with is what each of them owes.
+credited with is what each of them owes. Where times are compared, the command runs in a process of its own.
 """
 
 import json
@@ -12,7 +12,7 @@ import socketserver
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ import pipebench
 from pipebench.bench.searches.isolation.clock import witness
 from pipebench.bench.searches.isolation.confinement import can_leave_network, can_refuse_calls, landlock_version
 from tests.attacks.cheats.real_work import grind
+from tests.cli.command_line import CommandLine
 from tests.hooks.distributions import install
 from tests.nightly import mostly_at_night
 
@@ -157,10 +158,10 @@ def permitted(cheats: Sequence[str]) -> tuple[str, ...]:
 class Comparison:
     """What one `pipebench compare --json` gave: rows by the planner's plain name."""
 
-    def __init__(self, done: "subprocess.CompletedProcess[str]") -> None:
-        assert done.returncode in (0, 5), done.stderr
+    def __init__(self, code: int, printed: str, errors: str) -> None:
+        assert code in (0, 5), errors
         self.rows: dict[str, dict[str, Any]] = {}
-        for row in json.loads(done.stdout)["rows"]:
+        for row in json.loads(printed)["rows"]:
             self.rows[Path(row["planner"]).stem] = row
 
     def failed(self, name: str) -> bool:
@@ -174,42 +175,60 @@ class Comparison:
         return seconds
 
 
-def compare(folder: Path, planners: Sequence[str], *more: str, plugins: Path | None = None) -> Comparison:
-    """Run the command as a user does, in the folder of the planners."""
+def words(planners: Sequence[str], *more: str) -> list[str]:
+    """Of a comparison, in the folder of the planners."""
     listed = ",".join(name if "-" in name else f"./{name}.py" for name in planners)
-    command = [
-        sys.executable,
-        "-m",
-        "pipebench",
-        "compare",
-        "--planners",
-        listed,
-        *WORKLOAD,
-        "--regime",
-        "sync",
-        "--json",
-    ]
-    path = [str(folder), *([str(plugins)] if plugins else []), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return Comparison(
-        subprocess.run(
-            [*command, "--timeout", "20", *more],
-            cwd=folder,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(path)},
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
+    return ["compare", "--planners", listed, *WORKLOAD, "--regime", "sync", "--json", "--timeout", "20", *more]
+
+
+def compare(folder: Path, planners: Sequence[str], *more: str) -> Comparison:
+    """Run the command as a user does, in the folder of the planners."""
+    path = [str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]
+    done = subprocess.run(
+        [sys.executable, "-m", "pipebench", *words(planners, *more)],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(path)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
+    return Comparison(done.returncode, done.stdout, done.stderr)
+
+
+Compare = Callable[..., Comparison]
+
+
+@pytest.fixture
+def compare_here(folder: Path, pipebench: CommandLine, monkeypatch: pytest.MonkeyPatch) -> Compare:
+    """The same in this process, which has imported what a comparison needs."""
+    monkeypatch.chdir(folder)
+    monkeypatch.syspath_prepend(folder)
+
+    def compare(planners: Sequence[str], *more: str) -> Comparison:
+        done = pipebench(*words(planners, *more))
+        return Comparison(done.code, done.out, done.err)
+
+    return compare
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
+    """The two honest planners beside no other."""
+    return compare(copy_of_planners(tmp_path_factory.mktemp("alone")), (BUSY, QUICK))
+
+
+def copy_of_planners(folder: Path) -> Path:
+    copy = folder / "planners"
+    shutil.copytree(SOURCES, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(copy / f"{BUSY}.py", copy / f"{BUSY_TOO}.py")
+    return copy
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
     """A copy of the planners: some of them write beside their source. What they leave elsewhere is removed."""
-    copy = tmp_path / "planners"
-    shutil.copytree(SOURCES, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(copy / f"{BUSY}.py", copy / f"{BUSY_TOO}.py")
-    yield copy
+    yield copy_of_planners(tmp_path)
     kernels = Path(pipebench.__file__).parent / "algorithms" / "__pycache__"
     caches = (Path.home() / ".cache", kernels, *(os.environ.get(name) for name in ("NUMBA_CACHE_DIR",)))
     for place in ("/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run/lock", *filter(None, caches)):
@@ -289,8 +308,9 @@ def same(found: Mapping[str, Any], alone: Mapping[str, Any], columns: Sequence[s
         pytest.param((*CLOCKS, *MEMORIES, *ON_THE_SERVER), id="thirty", marks=pytest.mark.nightly),
     ],
 )
-def test_cheats_pay_and_two_honest_planners_do_not_notice(folder: Path, tried: tuple[str, ...]) -> None:
-    alone = compare(folder, (BUSY, QUICK))
+def test_cheats_pay_and_two_honest_planners_do_not_notice(
+    folder: Path, alone: Comparison, tried: tuple[str, ...]
+) -> None:
     cheats = permitted(tried)
     assert {*OF_EACH_KIND} < {*CLOCKS, *MEMORIES, *ON_THE_SERVER}
     beside = compare(folder, (BUSY, *cheats, BUSY_TOO, QUICK))
@@ -316,8 +336,8 @@ def test_the_cold_time_shows_what_was_done_before_the_problem(folder: Path) -> N
     assert shown_s >= OWED * owed_s
 
 
-def test_no_planner_claims_what_cannot_be(folder: Path) -> None:
-    table = compare(folder, (QUICK, *IMPOSSIBLE, *BOASTS))
+def test_no_planner_claims_what_cannot_be(compare_here: Compare) -> None:
+    table = compare_here((QUICK, *IMPOSSIBLE, *BOASTS))
     assert [name for name in IMPOSSIBLE if not table.failed(name)] == []
     for name in BOASTS:
         assert table.failed(name) or same(table.rows[name], table.rows[QUICK], SCORE) == {}
@@ -326,8 +346,7 @@ def test_no_planner_claims_what_cannot_be(folder: Path) -> None:
 @pytest.mark.parametrize(
     "module", mostly_at_night(["cheat_simulator", "cheat_checks", "cheat_clocks"], ["cheat_simulator"])
 )
-def test_no_plugin_reaches_the_judge(folder: Path, module: str) -> None:
-    alone = compare(folder, (BUSY, QUICK))
+def test_no_plugin_reaches_the_judge(folder: Path, alone: Comparison, module: str) -> None:
     install(folder, module.replace("_", "-"), (SOURCES / f"{module}.py").read_text())
     name = module.replace("_", "-")
     table = compare(folder, (BUSY, BUSY_TOO, QUICK, name))
@@ -340,24 +359,30 @@ def test_no_plugin_reaches_the_judge(folder: Path, module: str) -> None:
         assert unpaid(folder, (name,), table) == {}
 
 
-def test_no_executor_is_the_simulator(folder: Path) -> None:
-    alone = compare(folder, (QUICK,)).rows[QUICK]
+@pytest.mark.parametrize(
+    "executors",
+    mostly_at_night(
+        ["simulate,cheat-fast", "simulate,cheat-instant", "cheat-fast"], ["simulate,cheat-fast", "cheat-fast"]
+    ),
+)
+def test_no_executor_is_the_simulator(
+    folder: Path, alone: Comparison, compare_here: Compare, executors: str
+) -> None:
     install(folder, "cheat-executors", (SOURCES / "cheat_executors.py").read_text())
-    for executors in ("simulate,cheat-fast", "simulate,cheat-instant", "cheat-fast"):
-        row = compare(folder, (QUICK,), "--executors", executors).rows[QUICK]
-        assert row["status"] != "ok" or row["simulated_s"] is None or same(row, alone, SCORE) == {}, executors
+    row = compare_here((QUICK,), "--executors", executors).rows[QUICK]
+    honest = alone.rows[QUICK]
+    assert row["status"] != "ok" or row["simulated_s"] is None or same(row, honest, SCORE) == {}
 
 
-def test_no_planner_edits_the_rows_before_it(folder: Path) -> None:
-    alone = compare(folder, (QUICK,))
+def test_no_planner_edits_the_rows_before_it(folder: Path, alone: Comparison, pipebench: CommandLine) -> None:
+    """In a process of its own, whose command line says where the store is."""
     done = compare(folder, (QUICK, "edits_rows"), "--out", "store")
     assert done.rows[QUICK]["simulated_s"] == alone.rows[QUICK]["simulated_s"]
-    command = [sys.executable, "-m", "pipebench", "show", "store", "--json"]
-    shown = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    if shown.returncode == 0:
-        told = [row for row in json.loads(shown.stdout)["rows"] if Path(row["planner"]).stem == QUICK]
+    shown = pipebench("show", str(folder / "store"), "--json")
+    if shown.code == 0:
+        told = [row for row in json.loads(shown.out)["rows"] if Path(row["planner"]).stem == QUICK]
         assert [row["simulated_s"] for row in told] == [
             alone.rows[QUICK]["simulated_s"]
-        ] or "rows.jsonl" in shown.stderr
+        ] or "rows.jsonl" in shown.err
     else:
-        assert "rows.jsonl" in shown.stderr
+        assert "rows.jsonl" in shown.err

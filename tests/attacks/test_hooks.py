@@ -1,11 +1,13 @@
 """Hooks outside the cage: whatever a plugin's code does costs its own row or its command, with a reason.
 
-A third-party package is made in a folder on the import path, and the command is run in a process of its own, as a
-user runs it.
+A third-party package is made in a folder on the import path. Each command runs in a process of its own, as a user
+runs it, in one test or more; in the others it runs in this process, which is the same to a plugin: its code has a
+process of its own in either case.
 """
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -16,6 +18,8 @@ from typing import Any
 import pytest
 
 from pipebench.bench.searches.isolation.confinement import can_leave_network, landlock_version
+from pipebench.system.kernel_folder import kernel_folder
+from tests.cli.command_line import CommandLine
 from tests.hooks.distributions import install
 from tests.nightly import mostly_at_night
 
@@ -62,7 +66,7 @@ class Command:
     def install(self, source: str, name: str = "evil-one") -> None:
         install(self.installed, name, source)
 
-    def __call__(self, *typed: str, timeout_s: float = 120.0, **more: str) -> "subprocess.CompletedProcess[str]":
+    def __call__(self, *typed: str, **more: str) -> "subprocess.CompletedProcess[str]":
         path = os.pathsep.join([str(self.installed), *filter(None, sys.path)])
         environment = os.environ | {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"} | more
         return subprocess.run(
@@ -71,7 +75,7 @@ class Command:
             env=environment,
             capture_output=True,
             text=True,
-            timeout=timeout_s,
+            timeout=120,
             check=False,
         )
 
@@ -85,9 +89,33 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(folder / "plan.json")
 
 
+class CommandHere(Command):
+    """Runs it in this process: Python, numpy and numba are imported already."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__(folder)
+        self._run, self._monkeypatch = CommandLine(capsys), monkeypatch
+
+    def __call__(self, *typed: str, **more: str) -> "subprocess.CompletedProcess[str]":
+        with self._monkeypatch.context() as patch:
+            patch.chdir(self.here)
+            patch.syspath_prepend(self.installed)
+            for name, value in more.items():
+                patch.setenv(name, value)
+            done = self._run(*typed)
+        return subprocess.CompletedProcess(typed, done.code, done.out, done.err)
+
+
 @pytest.fixture
-def pipebench(tmp_path: Path) -> Command:
+def process(tmp_path: Path) -> Command:
+    """The command as a user runs it."""
     return Command(tmp_path)
+
+
+@pytest.fixture
+def pipebench(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+    """The command in this process."""
+    return CommandHere(tmp_path, capsys, monkeypatch)
 
 
 ENDINGS = {
@@ -100,9 +128,9 @@ ENDINGS = {
 
 
 @pytest.mark.parametrize("body", mostly_at_night(ENDINGS, ["os._exit(0)"]))
-def test_an_executor_that_breaks_ends_its_command_with_a_reason(pipebench: Command, plan: str, body: str) -> None:
-    pipebench.install(offering("executors", body))
-    done = pipebench("execute", plan, "--executor", "evil")
+def test_an_executor_that_breaks_ends_its_command_with_a_reason(process: Command, plan: str, body: str) -> None:
+    process.install(offering("executors", body))
+    done = process("execute", plan, "--executor", "evil")
     assert (done.returncode, done.stdout) == (FAILED, "")
     assert ENDINGS[body] in done.stderr
     assert "evil" in done.stderr
@@ -128,11 +156,11 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 @pytest.mark.parametrize("body", mostly_at_night(SCHEDULERS, ["os._exit(0)"]))
 def test_a_scheduler_that_breaks_costs_its_own_attempt(
-    pipebench: Command, expected: dict[str, Any], body: str
+    process: Command, expected: dict[str, Any], body: str
 ) -> None:
     """The suite tries every scheduler on every plan: one that breaks leaves the others theirs."""
-    pipebench.install(offering("schedulers", body))
-    done = pipebench("compare", "--planners", "uniform", *COMPARED)
+    process.install(offering("schedulers", body))
+    done = process("compare", "--planners", "uniform", *COMPARED)
     (row,) = json.loads(done.stdout)["rows"]
     assert (row["status"], row["scheduler"]) == ("ok", expected["scheduler"])
     assert (row["simulated_s"], row["schedule_id"]) == (expected["simulated_s"], expected["schedule_id"])
@@ -191,10 +219,10 @@ def test_a_model_or_profiler_that_breaks_ends_its_command_with_a_reason(
     assert not (pipebench.here / "p.json").exists()
 
 
-def test_a_format_that_breaks_ends_its_command_with_a_reason(pipebench: Command) -> None:
-    pipebench.install(offering("formats", "os._exit(0)", ', suffixes=(".evil",)'))
-    (pipebench.here / "net.evil").write_text("x")
-    done = pipebench("convert", "net.evil", "-o", "p.json")
+def test_a_format_that_breaks_ends_its_command_with_a_reason(process: Command) -> None:
+    process.install(offering("formats", "os._exit(0)", ', suffixes=(".evil",)'))
+    (process.here / "net.evil").write_text("x")
+    done = process("convert", "net.evil", "-o", "p.json")
     assert done.returncode == FAILED
     assert "format 'evil' failed: its process ended with exit code 0" in done.stderr
 
@@ -221,9 +249,9 @@ def test_a_hook_that_hangs_is_ended_at_the_time_limit(pipebench: Command, plan: 
     assert time.monotonic() - began < 60
 
 
-def test_what_a_plugin_prints_when_it_is_loaded_stays_off_stdout(pipebench: Command) -> None:
-    pipebench.install("print('hello')\nimport os; os.write(1, b'raw')\n" + offering("planners", "return None"))
-    done = pipebench("list", "planners", "--json")
+def test_what_a_plugin_prints_when_it_is_loaded_stays_off_stdout(process: Command) -> None:
+    process.install("print('hello')\nimport os; os.write(1, b'raw')\n" + offering("planners", "return None"))
+    done = process("list", "planners", "--json")
     assert "evil" in {entry["name"] for entry in json.loads(done.stdout)}
     assert "hello" not in done.stdout + done.stderr
 
@@ -241,15 +269,15 @@ def test_a_plugin_that_changes_the_folder_moves_nobody(pipebench: Command) -> No
 @pytest.mark.parametrize(
     "body", mostly_at_night(["os._exit(0)", "import ctypes; ctypes.string_at(0)"], ["os._exit(0)"])
 )
-def test_a_plugin_that_ends_the_process_when_it_is_loaded_is_left_out(pipebench: Command, body: str) -> None:
-    pipebench.install(f"import os\n{body}\n")
-    pipebench.install(offering("planners", "return None", name="good"), "good-one")
-    done = pipebench("list", "planners")
+def test_a_plugin_that_ends_the_process_when_it_is_loaded_is_left_out(process: Command, body: str) -> None:
+    process.install(f"import os\n{body}\n")
+    process.install(offering("planners", "return None", name="good"), "good-one")
+    done = process("list", "planners")
     names = {line.split()[0] for line in done.stdout.splitlines()}
     assert {"good", "madpipe"} <= names
     assert done.returncode == 0
     assert "evil-one 1.2 (evil_one) is left out: while it is loaded its process" in done.stderr
-    doctor = pipebench("plugin", "doctor")
+    doctor = process("plugin", "doctor")
     assert doctor.returncode == 1
     assert "evil-one 1.2 (evil_one): while it is loaded its process" in doctor.stdout
 
@@ -271,17 +299,17 @@ def test_a_plugin_has_no_hand_in_what_another_offers(pipebench: Command) -> None
     assert "changed" not in summaries["madpipe"]
 
 
-def test_the_process_of_a_command_imports_no_plugin(pipebench: Command) -> None:
-    pipebench.install(offering("planners", "return None"))
+def test_the_process_of_a_command_imports_no_plugin(process: Command) -> None:
+    process.install(offering("planners", "return None"))
     code = (
         "import sys; from pipebench.cli.main import run; code = run(sys.argv[1:]);"
         "print('LOADED', *sorted(sys.modules), file=sys.stderr); sys.exit(code)"
     )
     typed = ("compare", "--planners", "uniform,evil", "--models", "transformer", "--out", "store")
-    path = os.pathsep.join([str(pipebench.installed), *filter(None, sys.path)])
+    path = os.pathsep.join([str(process.installed), *filter(None, sys.path)])
     done = subprocess.run(
         [sys.executable, "-c", code, *typed, "--devices", "2", "--mini-batch", "8"],
-        cwd=pipebench.here,
+        cwd=process.here,
         env=os.environ | {"PYTHONPATH": path},
         capture_output=True,
         text=True,
@@ -292,9 +320,8 @@ def test_the_process_of_a_command_imports_no_plugin(pipebench: Command) -> None:
     assert not {name for name in loaded if name.startswith(("pipebench_", "evil_one"))}
 
 
-def test_a_plugin_cannot_replace_the_simulator(pipebench: Command) -> None:
-    alone = pipebench("compare", "--planners", "uniform", *COMPARED)
-    pipebench.install(
+def test_a_plugin_cannot_replace_the_simulator(process: Command, expected: dict[str, Any]) -> None:
+    process.install(
         "import dataclasses, pipebench.simulation.simulate as module\n"
         "from msgspec.structs import replace\n"
         "honest = module.simulate\n"
@@ -303,9 +330,9 @@ def test_a_plugin_cannot_replace_the_simulator(pipebench: Command) -> None:
         "    return replace(made, total_ns=made.total_ns // 2)\n"
         "module.simulate = simulate\n" + offering("planners", "return None")
     )
-    beside = pipebench("compare", "--planners", "uniform", *COMPARED)
-    times = [json.loads(done.stdout)["rows"][0]["simulated_s"] for done in (alone, beside)]
-    assert times[0] == times[1] > 0
+    beside = process("compare", "--planners", "uniform", *COMPARED)
+    (row,) = json.loads(beside.stdout)["rows"]
+    assert row["simulated_s"] == expected["simulated_s"] > 0
 
 
 TELLS = "from pipebench.domain.errors import PipebenchError\nraise PipebenchError(str({what}))"
@@ -320,9 +347,9 @@ def test_no_token_of_the_environment_reaches_a_hook(pipebench: Command) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no process reads what it was started with")
-def test_no_token_stands_in_what_a_hook_was_started_with(pipebench: Command) -> None:
-    pipebench.install(offering("models", TELLS.replace("{what}", "open('/proc/self/environ').read()")))
-    done = pipebench("profile", "evil", "-o", "p.json", GITHUB_TOKEN="sesame", LC_ALL="C")
+def test_no_token_stands_in_what_a_hook_was_started_with(process: Command) -> None:
+    process.install(offering("models", TELLS.replace("{what}", "open('/proc/self/environ').read()")))
+    done = process("profile", "evil", "-o", "p.json", GITHUB_TOKEN="sesame", LC_ALL="C")
     assert "LC_ALL" in done.stderr
     assert "sesame" not in done.stderr
 
@@ -372,7 +399,7 @@ def test_a_hook_works_in_a_folder_of_its_own(pipebench: Command) -> None:
     assert list(pipebench.here.iterdir()) == []
 
 
-def test_no_depth_of_folders_costs_other_rows_or_stays(pipebench: Command, tmp_path: Path) -> None:
+def test_no_depth_of_folders_costs_other_rows_or_stays(process: Command, tmp_path: Path) -> None:
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     body = (
@@ -380,8 +407,8 @@ def test_no_depth_of_folders_costs_other_rows_or_stays(pipebench: Command, tmp_p
         "for _ in range(1200):\n    os.mkdir('d')\n    os.chdir('d')\nos.chmod('.', 0)\n"
         "raise ValueError('deep enough')"
     )
-    pipebench.install(offering("planners", body))
-    done = pipebench("compare", "--planners", "evil,uniform", *COMPARED, TMPDIR=str(temporary))
+    process.install(offering("planners", body))
+    done = process("compare", "--planners", "evil,uniform", *COMPARED, TMPDIR=str(temporary))
     evil, uniform = json.loads(done.stdout)["rows"]
     assert evil["reason"].startswith("ValueError: deep enough")
     assert uniform["status"] == "ok"
@@ -476,15 +503,17 @@ if not FOUND:
 def test_no_file_reads_kernels_that_another_file_left(pipebench: Command, tmp_path: Path) -> None:
     (pipebench.here / "a.py").write_text(LEAVES_A_KERNEL)
     (pipebench.here / "b.py").write_text(LOOKS_FOR_A_KERNEL)
-    kernels = str(tmp_path / "kernels")
-    done = pipebench("compare", "--planners", "./a.py,./b.py", *COMPARED, NUMBA_CACHE_DIR=kernels)
+    kernels = tmp_path / "kernels"
+    if (kept := kernel_folder()) is not None:  # so that nothing of the suite is compiled again
+        shutil.copytree(kept, kernels)
+    done = pipebench("compare", "--planners", "./a.py,./b.py", *COMPARED, NUMBA_CACHE_DIR=str(kernels))
     notices = {row["planner"]: row["notices"] for row in json.loads(done.stdout)["rows"]}
     assert "found: True" in notices["./a.py"], "it reads its own"
     assert "found: False" in notices["./b.py"]
 
 
-def test_rules_of_options_hold_where_their_class_is_not_imported(pipebench: Command) -> None:
-    done = pipebench("profile", "bert[hidden=7]", "-o", "p.json")
+def test_rules_of_options_hold_where_their_class_is_not_imported(process: Command) -> None:
+    done = process("profile", "bert[hidden=7]", "-o", "p.json")
     assert done.returncode == 2
     assert done.stderr == "pipebench: bert[hidden=7]: the width of a head, 64, does not divide hidden=7\n"
 
