@@ -74,7 +74,7 @@ def test_models_that_ship_take_a_bounded_search(name: str, devices: int, variant
     assert called.counters["transitions"] < MOST_TRANSITIONS
 
 
-@pytest.mark.parametrize("seed", mostly_at_night(range(12), (0, 1, 2, 3, 5, 6)))
+@pytest.mark.parametrize("seed", mostly_at_night(range(12), (0, 1, 5)))
 def test_no_graph_of_60_operators_crashes_it(seed: int) -> None:
     planned(problem_on(random_dag(seed), (2, 5, 8)[seed % 3], seed), targets=3)
 

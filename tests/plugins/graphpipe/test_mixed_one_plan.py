@@ -10,6 +10,7 @@ from pipebench.algorithms.in_flight import in_flight
 from pipebench.costs.messages import stage_edges
 from pipebench_graphpipe.mixed_configs import NEVER
 from pipebench_graphpipe.mixed_search import MixedFeasibility
+from tests.nightly import mostly_at_night
 from tests.plugins.graphpipe.all_partitions import plan_of_cut, work_of
 from tests.plugins.graphpipe.instances import problem_on
 from tests.plugins.graphpipe.test_mixed import configs_of, searched
@@ -45,7 +46,7 @@ CUTS: dict[str, tuple[list[tuple[int, int]], list[list[int]]]] = {
 
 
 @pytest.mark.parametrize(("edges", "cut"), CUTS.values(), ids=CUTS)
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", mostly_at_night(range(6), range(2)))
 def test_where_one_plan_alone_is_allowed_it_is_found(
     seed: int, edges: list[tuple[int, int]], cut: list[list[int]]
 ) -> None:

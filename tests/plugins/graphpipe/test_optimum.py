@@ -54,7 +54,7 @@ def set_partitions(operators: list[int]) -> Iterator[Cut]:
             yield [*cut[:at], cut[at] | {first}, *cut[at + 1 :]]
 
 
-@pytest.mark.parametrize("block", mostly_at_night(range(10), range(4)))
+@pytest.mark.parametrize("block", mostly_at_night(range(10), range(2)))
 def test_the_bottleneck_is_the_smallest_in_the_space(block: int) -> None:
     found = []
     for seed in range(25 * block, 25 * block + 25):
@@ -65,9 +65,10 @@ def test_the_bottleneck_is_the_smallest_in_the_space(block: int) -> None:
     assert any(found)
 
 
-def test_no_plan_at_all_is_much_better() -> None:
+@pytest.mark.parametrize("seeds", mostly_at_night([15, 60], [15]))
+def test_no_plan_at_all_is_much_better(seeds: int) -> None:
     ratios = []
-    for seed in range(1000, 1060):
+    for seed in range(1000, 1000 + seeds):
         problem, micro_batch = instance(seed, (5, 6))
         best = smallest_bottleneck(
             problem, set_partitions(list(range(len(problem.profile.graph.operators)))), micro_batch
@@ -79,7 +80,7 @@ def test_no_plan_at_all_is_much_better() -> None:
         ratios.append(own / best)
     assert min(ratios) >= 1
     assert sum(ratios) / len(ratios) < 1.05
-    assert len(ratios) > 20
+    assert len(ratios) > seeds / 3
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -91,7 +92,7 @@ def test_a_tolerance_costs_no_more_than_it_says(seed: int) -> None:
         assert exact <= near <= 1.05 * exact + 1
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", mostly_at_night(range(40), range(12)))
 def test_on_a_chain_it_is_the_best_of_all_cuts(seed: int) -> None:
     rng = random.Random(seed)
     skips = [(0, 3), (1, 4)] if seed % 2 else []

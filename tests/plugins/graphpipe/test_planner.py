@@ -15,6 +15,7 @@ from pipebench.hooks.context import Context, DeadlineReached
 from pipebench_graphpipe.planner import plan
 from pipebench_graphpipe.plugin import GraphPipeOptions
 from pipebench_graphpipe.search import GraphPipeSearch
+from tests.nightly import mostly_at_night
 from tests.plugins.graphpipe.instances import pinned, problem_on, random_series_parallel, with_memory
 from tests.plugins.running import context, scheduled, time_ns
 
@@ -35,7 +36,7 @@ def series_parallel(seed: int, operators: int = 12, memory: int = 10**6) -> Prob
 
 
 @pytest.mark.parametrize("memory", [200, 300, 500, 10**6])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", mostly_at_night(range(6), range(2)))
 def test_plans_and_their_schedules_are_valid_and_within_memory(seed: int, memory: int) -> None:
     problem = series_parallel(seed, memory=memory)
     try:
@@ -64,7 +65,7 @@ def _inputs(problem: Problem, stage: Stage) -> set[str]:
     return {graph.operators[p].name for name in stage.operators for p in graph.predecessors[graph.index[name]]}
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", mostly_at_night(range(6), range(2)))
 def test_the_micro_batch_is_the_best_of_all(seed: int) -> None:
     problem = series_parallel(seed, memory=500)
     alone = {}
@@ -89,7 +90,7 @@ def test_the_objectives_differ() -> None:
     assert min(paper(problem).plan.stages[0].micro_batch for problem in problems) < 8
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", mostly_at_night(range(8), range(3)))
 def test_relaxed_targets_are_never_worse(seed: int) -> None:
     problem = series_parallel(seed)
     assert time_ns(problem, run(problem, targets=9).plan) <= time_ns(problem, run(problem, targets=1).plan)
@@ -104,7 +105,7 @@ def test_relaxed_targets_can_be_better() -> None:
     assert max(gains) > 1.01
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", mostly_at_night(range(8), range(4)))
 def test_partitions_of_nearly_the_smallest_bottleneck_compete_by_time(seed: int) -> None:
     problem = pinned(series_parallel(seed), micro_batch=2)
     options = {"targets": 1, "rivals": False}
@@ -128,7 +129,7 @@ def test_partitions_of_nearly_the_smallest_bottleneck_can_be_better(monkeypatch:
 
 
 @pytest.mark.parametrize("objective", ["simulated", "tps"])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", mostly_at_night(range(6), range(3)))
 def test_sizes_are_left_out_only_where_they_cannot_win(seed: int, objective: str) -> None:
     problem = series_parallel(seed)
     called = context(GraphPipeOptions(variant="paper", objective=objective))  # type: ignore[arg-type]

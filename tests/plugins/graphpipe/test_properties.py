@@ -13,6 +13,7 @@ from pipebench.hooks.context import Context
 from pipebench_graphpipe.planner import plan
 from pipebench_graphpipe.plugin import GraphPipeOptions
 from tests.algorithms.graphs import branches, dags
+from tests.nightly import examples, mostly_at_night
 from tests.plugins.graphpipe.all_partitions import depths
 from tests.plugins.graphpipe.instances import (
     Edge,
@@ -38,7 +39,7 @@ def bottleneck(problem: Problem) -> float:
     return result.claimed_native
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(dags(60), st.integers(0, 10**6), st.sampled_from([1, 3, 8]), st.sampled_from([600, 1500, 10**6]))
 def test_any_graph_gets_a_valid_plan_with_the_in_flight_of_its_place(
     successors: list[list[int]], seed: int, devices: int, memory: int
@@ -58,7 +59,7 @@ def test_any_graph_gets_a_valid_plan_with_the_in_flight_of_its_place(
     assert (verdict.status, verdict.witness) == ("valid", None)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", mostly_at_night(range(8), range(3)))
 def test_more_devices_and_more_memory_never_hurt_the_bottleneck(seed: int) -> None:
     rng = random.Random(seed)
     problem = pinned(problem_on(rng, 12, random_series_parallel(rng, 12), 4, 350), micro_batch=4)

@@ -10,6 +10,7 @@ from pipebench.algorithms.graph_orders import descendants, members, transitive_r
 from pipebench.domain.errors import InvalidValue
 from pipebench_graphpipe.series_parallel import LeafNode, Node, ParallelNode, SeriesNode, decompose, leaves, parts
 from tests.algorithms.graphs import branches, chain, dags, edges_of, graph, ordered, sp_trees
+from tests.nightly import examples
 
 N = graph(4, [(0, 2), (0, 3), (1, 3)])
 K22 = graph(4, [(0, 2), (0, 3), (1, 2), (1, 3)])
@@ -84,6 +85,7 @@ def test_a_cycle_is_refused() -> None:
         decompose([[1], [2], [0]])
 
 
+@settings(max_examples=examples(100))
 @given(sp_trees(), st.randoms(use_true_random=False))
 def test_series_parallel_graphs_come_back_with_any_skips(tree: Node, rng: random.Random) -> None:
     operators = len(list(leaves(tree)))

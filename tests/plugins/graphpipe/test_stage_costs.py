@@ -18,6 +18,7 @@ from pipebench_graphpipe.series_parallel import decompose
 from pipebench_graphpipe.stage_costs import stage_costs
 from tests.algorithms.convexity import Convexity
 from tests.builders import with_model_inputs
+from tests.nightly import mostly_at_night
 from tests.plugins.graphpipe.all_partitions import period_ns
 from tests.plugins.graphpipe.instances import pinned, problem_on, random_series_parallel
 
@@ -69,7 +70,7 @@ def with_shared_rate(problem: Problem, shared: float) -> Problem:
 
 @pytest.mark.parametrize("recompute", ["none", "stage"])
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", mostly_at_night(range(6), range(2)))
 def test_every_stage_in_the_space_costs_what_the_model_says(
     seed: int, precision: str, recompute: Recompute
 ) -> None:

@@ -11,6 +11,7 @@ from pipebench_pipedream.intervals import IntervalCosts
 from pipebench_pipedream.order import linear_order
 from pipebench_pipedream.planner import replica_choices
 from tests.builders import cluster
+from tests.nightly import mostly_at_night
 from tests.plugins.pipedream.brute_force import random_problem, stage_costs
 
 REGIMES = [
@@ -49,7 +50,7 @@ def with_extras(problem: Problem, regime: Regime) -> Problem:
     "regime", REGIMES, ids=["sync", "async", "adam-zero1", "async-sgd", "adam-zero3", "async-zero3"]
 )
 @pytest.mark.parametrize("shared", ["round_robin", "split"])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", mostly_at_night(range(6), range(2)))
 def test_every_interval_costs_what_the_cost_model_says(seed: int, shared: ReplicaMode, regime: Regime) -> None:
     micro_batch = 6 if seed % 2 else 4
     # Three stages of four replicas at most: the interval and what lies on either side of it.

@@ -15,6 +15,7 @@ from pipebench_pipedream.order import linear_order
 from pipebench_pipedream.planner import plan as pipedream
 from pipebench_pipedream.plugin import PipeDreamPlannerOptions
 from tests.builders import cluster, dag_problem
+from tests.nightly import mostly_at_night
 from tests.plugins.running import context
 
 DEVICES = 4
@@ -102,7 +103,7 @@ def brute_force(problem: Problem, released: bool, charged: bool, chain: bool, li
 @pytest.mark.parametrize("cost", ["paper", "released"])
 @pytest.mark.parametrize("communication", ["free", "charged"])
 @pytest.mark.parametrize("states", ["chain", "antichain"])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", mostly_at_night(range(4), range(2)))
 def test_optimum(seed: int, states: str, communication: str, cost: str) -> None:
     problem = random_dag(seed)
     expected = brute_force(problem, cost == "released", communication == "charged", states == "chain", inf)

@@ -11,6 +11,7 @@ from pipebench_pipedream.intervals import IntervalCosts
 from pipebench_pipedream.partition import IntervalSearch
 from pipebench_pipedream.planner import replica_choices
 from tests.builders import chain_problem, cluster, dag_problem
+from tests.nightly import mostly_at_night
 from tests.plugins.pipedream.brute_force import every_plan, random_problem
 
 MODES: tuple[RegimeMode, ...] = ("sync", "async")
@@ -20,7 +21,7 @@ SHARED: tuple[ReplicaMode, ...] = ("round_robin", "split")
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("shared", SHARED)
 @pytest.mark.parametrize("micro_batch", [1, 3, 4])
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", mostly_at_night(range(12), range(6)))
 def test_both_forms_equal_enumeration_at_every_memory_limit(
     seed: int, micro_batch: int, shared: ReplicaMode, mode: RegimeMode
 ) -> None:
