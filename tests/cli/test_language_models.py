@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pipebench.bench import best
+from pipebench.cli.main import run
 from pipebench.formats.frameworks.megatron import check_layout, parse_layout
 from tests.cli.command_line import CommandLine
 from tests.language_models import config
@@ -52,13 +53,13 @@ def test_llama_70b_to_megatron(pipebench: CommandLine, tmp_path: Path, monkeypat
         assert line in done.out
 
 
-@pytest.fixture
-def plan(pipebench: CommandLine, tmp_path: Path) -> str:
+@pytest.fixture(scope="module")
+def plan(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A small plan on two stages in a file."""
-    path = str(tmp_path / "plan.json")
+    folder = tmp_path_factory.mktemp("plan")
+    path = str(folder / "plan.json")
     options = ("--pp", "2", "--tp", "2", "--vpp", "1", "--micro-batch", "1", "-o", path)
-    done = pipebench("plan", "layout", "--config", config(tmp_path, **TINY), *SMALL, *options)
-    assert done.code == 0, done.err
+    assert run(["plan", "layout", "--config", config(folder, **TINY), *SMALL, *options]) == 0
     return path
 
 
@@ -151,7 +152,7 @@ def test_layouts_of_today_beside_planners(pipebench: CommandLine, tmp_path: Path
     assert pipebench("export", plan, "--to", "pipedream", "-o", str(graph)).code == 0
     wanted = ["megatron:Et*4|t*4,L", "megatron:E(tt|)*3,ttL", str(parts), str(points), str(graph)]
     options = [word for each in wanted for word in ("--plans", each)]
-    pins = ("--pp", "2", "--tp", "2", "--planners", "uniform", "--jobs", "2", "--json")
+    pins = ("--pp", "2", "--tp", "2", "--planners", "uniform", "--json")
     done = pipebench("compare", "--config", config(tmp_path, **TINY), *SMALL, *pins, *options)
     assert done.code == 0, done.err
     rows = {row["planner"]: row for row in json.loads(done.out)["rows"]}

@@ -1,6 +1,7 @@
 """Kernels of several planners are compiled before the first trial, each once for an environment."""
 
 import fcntl
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Event, Thread
@@ -25,11 +26,17 @@ HOST = installed_host()
 
 @pytest.fixture(autouse=True, scope="module")
 def nothing_compiled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """An environment in which nobody has compiled anything before these tests, and its cache."""
-    cache = tmp_path_factory.mktemp("cache")
+    """An environment in which nobody has compiled anything of a plugin before these tests, and its cache.
+
+    What kernels of the suite itself there are already is there as well.
+    """
+    cache, kept = tmp_path_factory.mktemp("cache"), kernel_folder()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(cache))
         patch.delenv("NUMBA_CACHE_DIR", raising=False)
+        copy = kernel_folder()
+        if kept is not None and copy is not None:
+            shutil.copytree(kept, copy, ignore=shutil.ignore_patterns("pipebench_*"), dirs_exist_ok=True)
         yield cache
 
 
