@@ -43,7 +43,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """The same of what the tests of a file have left: kept problems, reports. Later files would look through it."""
+    """What the tests of a file have left (kept problems, reports) is nothing that those of others look through."""
     if nextitem is not None and nextitem.path != item.path:
         _keep()
 

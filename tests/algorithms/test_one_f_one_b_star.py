@@ -22,6 +22,7 @@ from pipebench.domain.problem import Pins, Problem, RegimeMode
 from tests.algorithms.strategies import chains, dags, partitions
 from tests.algorithms.unrolled import swept_peaks
 from tests.builders import chain_problem, cluster, dag_problem, stages_plan
+from tests.nightly import examples
 
 
 def with_memory(problem: Problem, memory: int) -> Problem:
@@ -50,7 +51,7 @@ def accepted(problem: Problem, plan: Plan) -> int:
     return schedule.period_ns
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(dags(), st.sampled_from(["layers", "operators"]), st.integers(20, 500), st.data())
 def test_schedules_of_cut_graphs_are_accepted(
     problem: Problem, cuts: CutRule, memory: int, data: st.DataObject

@@ -23,6 +23,7 @@ from pipebench_analytic.kernels.speeds import (
 )
 from pipebench_analytic.kernels.tables import RATE_FACTORS, speeds_from_csv
 from pipebench_analytic.kernels.validation import fit_error, held_back
+from tests.nightly import examples
 from tests.shared_data import shared_data
 
 SURFACES = [
@@ -43,7 +44,7 @@ def surface_of(name: str, precision: str = "bf16") -> GemmSurface:
 
 @pytest.mark.parametrize(("name", "precision", "surface"), SURFACES, ids=lambda each: str(each)[:5])
 @given(m=sizes, n=sizes, k=sizes, more=st.integers(1, 5000))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_a_larger_product_takes_no_less_time(
     name: str, precision: str, surface: GemmSurface, m: int, n: int, k: int, more: int
 ) -> None:
@@ -54,7 +55,7 @@ def test_a_larger_product_takes_no_less_time(
 
 @pytest.mark.parametrize(("name", "precision", "surface"), SURFACES, ids=lambda each: str(each)[:5])
 @given(m=sizes, n=sizes, k=sizes)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_no_product_is_faster_than_the_peak_rate_or_the_weights_from_memory(
     name: str, precision: str, surface: GemmSurface, m: int, n: int, k: int
 ) -> None:

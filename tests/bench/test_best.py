@@ -49,7 +49,7 @@ def test_the_search_gets_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(best_module, "run_trial", noted)
     pinned = workload(Pins(tensor_parallel=2, pipeline=2))
-    best(HOST, pinned, timeout_s=20)
+    best(Few(), pinned, timeout_s=20)
     assert given.pop("local-search") == time_bound(pinned.problem("sync")).ns
     assert set(given.values()) == {0}
 
@@ -133,9 +133,9 @@ def test_the_gap_ends_planners_and_search() -> None:
 
 def test_a_plan_that_leaves_devices_idle_takes_part_only_where_it_may() -> None:
     two_of_four = workload(Pins(tensor_parallel=1, pipeline=2, data_parallel=1, micro_batch=1))
-    assert best(HOST, two_of_four, timeout_s=30, gap=1000.0).winner.plan is not None
+    assert best(Few(), two_of_four, timeout_s=30, gap=1000.0).winner.plan is not None
     with pytest.raises(PipebenchError, match=r"it uses 2 of 4 devices") as refused:
-        best(HOST, two_of_four, timeout_s=30, gap=1000.0, whole=True)
+        best(Few(), two_of_four, timeout_s=30, gap=1000.0, whole=True)
     assert "--allow-idle" in str(refused.value.hint)
 
 
@@ -164,7 +164,7 @@ def test_for_torchtitan_as_it_is_priced_backwards_are_whole(scheduler: str | Non
 
 def test_nothing_fits() -> None:
     with pytest.raises(PipebenchError, match=r"no planner has a plan that fits: .*layout: infeasible"):
-        best(HOST, workload(Pins(tensor_parallel=2, pipeline=2), memory_bytes=10**6), timeout_s=60)
+        best(Few(), workload(Pins(tensor_parallel=2, pipeline=2), memory_bytes=10**6), timeout_s=60)
 
 
 def test_no_time() -> None:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from pipebench.bench.shape import cut_id, depth, width
 from tests.builders import stages_plan
+from tests.nightly import examples
 
 
 @st.composite
@@ -24,7 +25,7 @@ def reached(stages: int, edges: list[tuple[int, int]]) -> set[tuple[int, int]]:
     return found
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(orders())
 def test_branches_are_the_largest_set_of_stages_that_do_not_wait_for_each_other(
     order: tuple[int, list[tuple[int, int]]],

@@ -14,9 +14,14 @@ from tests.altered import EACH_WORLD, WORLDS, altered
 from tests.bounds.drawn_problems import problems
 from tests.bounds.every_plan import length_ns, memory_bytes, plans
 from tests.builders import chain_problem, cluster
+from tests.nightly import examples
 
 
-@settings(max_examples=35, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=examples(35),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
 @given(problems(), st.sampled_from(WORLDS), st.integers(0, 50), st.integers(0, 50), st.integers(0, 50))
 def test_no_plan_is_below_the_bounds_of_its_world(
     problem: Problem, world: str, state_bytes: int, live_bytes: int, update_ns: int

@@ -13,9 +13,14 @@ from pipebench.domain.problem import Pins, Problem, Regime
 from tests.bounds.drawn_problems import problems, sharing, tied, with_alternatives
 from tests.bounds.every_plan import length_ns, memory_bytes, plans
 from tests.builders import chain_problem, cluster, dag_problem
+from tests.nightly import examples
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=examples(25),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
 @given(problems())
 def test_no_plan_is_below_the_bounds(problem: Problem) -> None:
     model = CostModel(problem)

@@ -57,7 +57,7 @@ def best(problem: Problem, plan: Plan) -> int:
     return min(times)
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=HEALTH)
+@settings(max_examples=examples(12), deadline=None, suppress_health_check=HEALTH)
 @given(st.data())
 def test_no_order_of_two_pipelines_on_two_devices_is_below_the_bounds(data: st.DataObject) -> None:
     size = data.draw(st.integers(2, 4))

@@ -68,7 +68,7 @@ def test_no_plan_is_below_it_under_a_scheduler(data: st.DataObject) -> None:
     hold(problem, plan, schedule)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=SLOW)
 @given(st.data())
 def test_no_plan_that_honours_pins_is_below_it(data: st.DataObject) -> None:
     """Everything that the plan does is pinned, one thing or all."""
@@ -138,7 +138,7 @@ def test_a_message_alone_on_a_link_meets_no_other(there: float, back: float) -> 
     assert bound.ns == 40
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=SLOW)
 @given(st.data())
 def test_it_is_what_the_conditions_say(data: st.DataObject) -> None:
     """Against the recursion in plain Python, with costs by the cost model one stage at a time."""

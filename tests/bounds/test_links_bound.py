@@ -21,6 +21,7 @@ from pipebench.simulation.metrics import metrics
 from pipebench.simulation.simulate import simulate
 from tests.bounds.every_plan import partitions
 from tests.builders import chain_problem, cluster, dag_problem
+from tests.nightly import examples
 from tests.plugins.running import services
 
 ALONE = Pins(data_parallel=1)
@@ -152,7 +153,7 @@ def plans_on_devices(problem: Problem, random: Random) -> list[Plan]:
     return found
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=list(HealthCheck))
 @given(slow_links(), st.randoms(use_true_random=False))
 def test_no_plan_on_slow_links_is_below_the_bound(problem: Problem, random: Random) -> None:
     bound = time_bound(problem)

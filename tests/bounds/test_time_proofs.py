@@ -20,11 +20,12 @@ from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Pins, Problem, RegimeMode
 from tests.bounds.drawn_problems import problems
 from tests.builders import chain_problem, cluster, dag_problem, stages_plan
+from tests.nightly import examples
 
 HEALTH = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=HEALTH)
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=HEALTH)
 @given(problems(), st.sampled_from([10**15, 400, 200, 120]))
 def test_a_proof_is_believed_and_one_that_claims_much_more_is_not(problem: Problem, memory_bytes: int) -> None:
     on = replace(problem.cluster, types=(replace(problem.cluster.types[0], memory_bytes=memory_bytes),))

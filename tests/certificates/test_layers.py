@@ -241,7 +241,7 @@ def test_a_check_ends(monkeypatch: pytest.MonkeyPatch) -> None:
         checked_ns(thirteen(), said(proof))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.data())
 def test_a_load_exceeds_where_some_numbers_of_operators_do(data: st.DataObject) -> None:
     kinds = data.draw(st.integers(1, 3))

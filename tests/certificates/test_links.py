@@ -17,12 +17,13 @@ from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem
 from tests.bounds.test_links_bound import ALONE, plans_on_devices, slow_links
 from tests.builders import cluster, dag_problem
+from tests.nightly import examples
 from tests.plugins.running import services
 
 BOUND_NS = 42
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(15), deadline=None, suppress_health_check=list(HealthCheck))
 @given(slow_links(), st.randoms(use_true_random=False))
 def test_the_checker_finds_the_same_bound(problem: Problem, random: Any) -> None:
     bound = time_bound(problem)

@@ -20,6 +20,7 @@ from pipebench.domain.problem import Pins, Problem
 from pipebench.domain.profile import Alternative, OperatorCosts
 from tests.bounds.drawn_problems import problems
 from tests.certificates.made import of_case, valid_cases
+from tests.nightly import examples
 
 UNSPLIT = [name for name in valid_cases() if "split operators" not in name]
 
@@ -162,7 +163,7 @@ def size(each: float, samples: int, fixed: int = 0) -> int:
     return ceil(Fraction(each) * samples) + fixed
 
 
-@settings(max_examples=60, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(60), suppress_health_check=list(HealthCheck))
 @given(problems())
 def test_no_choice_is_left_out_of_the_tables_of_bounds(problem: Problem) -> None:
     """Of every micro-batch, number of replicas, of pipelines and way, none costs less than the table says."""

@@ -14,11 +14,12 @@ from pipebench.simulation.tasks import Deadlock
 from tests.builders import chain_problem, cluster, dag_problem, stages_plan
 from tests.check.orders import lane
 from tests.check.test_periodic import one_f_one_b_star
+from tests.nightly import examples
 
 MODES: tuple[LinkMode, ...] = ("half", "full", "delay")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.data())
 def test_random_orders(data: st.DataObject) -> None:
     """Stage graphs with replicas, unequal micro-batches, recomputation, split backwards and shared ports."""

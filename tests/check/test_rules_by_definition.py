@@ -43,7 +43,7 @@ def paths(size: int, edges: Edges) -> list[list[int]]:
     return found
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.data())
 def test_convexity_and_acyclicity(data: st.DataObject) -> None:
     size, edges = data.draw(graphs())

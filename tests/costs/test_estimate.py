@@ -10,6 +10,7 @@ from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.schedule import FiniteSchedule, Lane
 from pipebench.simulation.simulate import simulate
 from tests.builders import chain_problem, cluster, dag_problem, stages_plan
+from tests.nightly import examples
 from tests.simulation.schedules import one_f_one_b_schedule
 
 sizes_of = st.sampled_from([1, 2, 4])
@@ -25,7 +26,7 @@ def chains(draw: st.DrawFn) -> tuple[list[int], list[int], list[int], int, int]:
     return forward, cuts, sizes, draw(st.integers(1, 3)), draw(st.sampled_from([4, 8, 32]))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(chains())
 def test_never_below_1f1b_on_chains_without_contention(
     chain: tuple[list[int], list[int], list[int], int, int],

@@ -13,6 +13,7 @@ from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem, Regime
 from pipebench.domain.recomputation import Recompute
 from tests.builders import cluster, dag_problem, with_model_inputs
+from tests.nightly import examples
 
 OPERATORS = 5
 MICRO_BATCH = 4
@@ -62,7 +63,7 @@ def problems(draw: st.DrawFn) -> Problem:
     return msgspec.structs.replace(problem, profile=profile, regime=regime)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     problems(),
     st.sets(st.integers(1, OPERATORS - 1)),

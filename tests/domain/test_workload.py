@@ -38,6 +38,7 @@ from pipebench.domain.workload import (
 from pipebench.formats.typed_text import parse_toml
 from pipebench.hooks.manager import Host
 from pipebench.testing.cases import layers
+from tests.nightly import examples
 from tests.report.rows import row
 
 FIELDS = workload_fields()
@@ -196,13 +197,13 @@ def from_suite(text: str) -> list[WorkloadSpec]:
     return [point.spec for point in grid_points(ChosenSuite(suite, "suite"), {})]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(specs())
 def test_a_workload_goes_into_a_suite_and_back(spec: WorkloadSpec) -> None:
     assert from_suite(entry_text(spec)) == [spec]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(specs(), st.data())
 def test_a_list_is_a_workload_for_each_value(spec: WorkloadSpec, data: st.DataObject) -> None:
     axes = [name for name in AXES if getattr(spec, name) is not None]
@@ -212,7 +213,7 @@ def test_a_list_is_a_workload_for_each_value(spec: WorkloadSpec, data: st.DataOb
     assert found == [msgspec.structs.replace(spec, **{axis: value}) for value in several]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(specs())
 def test_a_workload_goes_into_a_cell_and_back(spec: WorkloadSpec) -> None:
     cell = Cell(**msgspec.structs.asdict(spec), at={"network": "a"}, planner="pipedream", chain=True)
@@ -221,13 +222,13 @@ def test_a_workload_goes_into_a_cell_and_back(spec: WorkloadSpec) -> None:
     assert cell.plain(devices=3) == msgspec.structs.replace(spec, devices=3)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(specs())
 def test_a_workload_goes_into_json_and_back(spec: WorkloadSpec) -> None:
     assert msgspec.json.decode(msgspec.json.encode(spec), type=WorkloadSpec) == spec
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(overrides())
 def test_a_workload_goes_through_the_command_line_and_the_api(values: dict[str, Any]) -> None:
     chosen: dict[str, Any] = {}
@@ -245,7 +246,7 @@ def test_a_workload_goes_through_the_command_line_and_the_api(values: dict[str, 
     assert Selection(**(nothing | values)).overrides == values
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(specs(), st.sampled_from(["sync", "async"]))
 def test_a_workload_is_stored_and_found_again(spec: WorkloadSpec, mode: Any) -> None:
     base = layers("sync", Pins())

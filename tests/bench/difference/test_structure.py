@@ -11,6 +11,7 @@ from pipebench.bench.difference.matching import match_stages
 from pipebench.bench.difference.structure import Change, Structure, compare_structure
 from pipebench.domain.plan import Plan, Stage
 from tests.builders import stages_plan
+from tests.nightly import examples
 
 OPERATORS = 6
 
@@ -52,7 +53,7 @@ def test_no_difference_means_the_same_plan(before: Plan, after: Plan) -> None:
         assert before == after
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(plans(), plans())
 def test_turned_round_it_is_the_same_difference(before: Plan, after: Plan) -> None:
     there, back = compare_structure(before, after), compare_structure(after, before)

@@ -12,11 +12,12 @@ from pipebench.domain.errors import PipebenchError
 from pipebench.domain.problem import Pins
 from pipebench.hooks.manager import Host
 from tests.bench.suite_files import GRAPH, HEAD, selected, workload, write
+from tests.nightly import examples
 
 GB = 10**9
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(
     devices=st.lists(st.integers(1, 16), min_size=1, max_size=4, unique=True),
     memory=st.lists(st.integers(1, 40), min_size=1, max_size=4, unique=True),

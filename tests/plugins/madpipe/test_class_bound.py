@@ -21,6 +21,7 @@ from pipebench_madpipe.plugin import BranchOptions, MadPipeOptions
 from tests.algorithms.strategies import chains, dags
 from tests.algorithms.test_contiguous_bound import on_links, simulated_s, working
 from tests.builders import chain_problem, cluster
+from tests.nightly import examples
 from tests.plugins.madpipe.brute_force import allocations, chain_of, devices_of, on_devices
 
 MODES = st.sampled_from(["half", "full", "delay"])
@@ -54,14 +55,14 @@ def hold(problem: Problem) -> None:
     assert lower <= simulated_s(problem, contiguous) * (1 + 1e-12)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 @given(chains(), MODES, st.booleans())
 def test_no_chain_is_simulated_below_it(problem: Problem, mode: LinkMode, one_stage_each: bool) -> None:
     pins = Pins(virtual_stages=1) if one_stage_each else Pins()
     hold(msgspec.structs.replace(on_links(problem, mode), pins=pins))
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 @given(dags(), MODES, st.integers(40, 400))
 def test_no_graph_is_simulated_below_it(problem: Problem, mode: LinkMode, memory: int) -> None:
     hold(on_links(problem, mode, memory))
@@ -75,7 +76,7 @@ def shortest_schedule(problem: Problem, on: Plan) -> PeriodicSchedule | None:
         return None
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(chains(most_layers=4, most_devices=3, least_time=1), st.sampled_from(["half", "full"]))
 def test_no_plan_of_the_class_is_below_it(problem: Problem, mode: LinkMode) -> None:
     problem = on_links(problem, mode)

@@ -14,6 +14,7 @@ from pipebench_madpipe.stage_table import WORK
 from tests.algorithms.strategies import chains
 from tests.algorithms.test_contiguous import figures_of
 from tests.builders import chain_problem, cluster
+from tests.nightly import examples
 from tests.plugins.madpipe.brute_force import (
     allocations,
     chain_of,
@@ -24,7 +25,7 @@ from tests.plugins.madpipe.brute_force import (
 )
 
 ESTIMATES = [Estimate(False, False), Estimate(True, False), Estimate(True, True)]
-small = settings(max_examples=60, deadline=None)
+small = settings(max_examples=examples(60), deadline=None)
 
 
 @pytest.mark.parametrize("estimate", ESTIMATES)
@@ -178,7 +179,7 @@ def test_the_printed_optimum_is_that_of_the_recursion(problem: Problem) -> None:
     assert found.lower_ns == next(meets, below)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(problem=chains(most_layers=4, most_devices=3))
 def test_estimates_are_ordered_and_the_last_bounds_the_class(problem: Problem) -> None:
     chain, of = chain_of(problem), class_of(problem)

@@ -39,6 +39,7 @@ from tests.algorithms.enumeration import Figures, all_bounds
 from tests.algorithms.oracles import ORACLES
 from tests.algorithms.strategies import chains
 from tests.algorithms.test_contiguous import figures_of
+from tests.nightly import examples
 from tests.plugins.contiguous import pinned
 from tests.plugins.madpipe.brute_force import chain_of, class_of, oplus, printed_dp
 from tests.plugins.madpipe.networks import network
@@ -54,7 +55,7 @@ def fine(problem: Problem) -> ValueGrid:
     return ValueGrid(work + 1, of.memory + 1, work + cuts + 1, UP)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(chains(most_layers=5, most_devices=3, least_time=1))
 def test_a_grid_of_every_value_is_the_printed_recursion(problem: Problem) -> None:
     of, figures = class_of(problem), figures_of(problem)
@@ -79,7 +80,7 @@ def on_grid(grid: ValueGrid, ends: dict[str, int]) -> Callable[[str, int], int]:
     return rounded
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     chains(most_layers=6, most_devices=4, least_time=1),
     st.builds(ValueGrid, *[st.integers(3, 12)] * 3, st.sampled_from((UP, NEAREST, DOWN))),
@@ -107,7 +108,7 @@ def test_a_coarse_grid_is_the_printed_recursion_however_it_is_searched(
             assert found == -1 or (bounds[0], bounds[-1]) == (0, len(figures.work))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(chains(most_layers=6, least_time=1), st.integers(1, 60), st.sampled_from((UP, NEAREST, DOWN)))
 def test_no_stages_hold_less_than_what_is_known(problem: Problem, target: int, rounding: int) -> None:
     """Every cut of the layers before l, each stage on a special GPU, which keeps one micro-batch less."""
@@ -139,7 +140,7 @@ def groups_of(
     return stages
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(chains(most_layers=5, most_devices=3, least_time=1))
 def test_a_grid_of_every_value_meets_what_labels_meet(problem: Problem) -> None:
     """Delays beyond the grid are left out; at the longest period there are none."""
@@ -152,7 +153,7 @@ def test_a_grid_of_every_value_meets_what_labels_meet(problem: Problem) -> None:
         assert target < longest or met == (0 <= value <= target)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(chains(most_layers=5, most_devices=3, least_time=1))
 def test_whatever_is_planned_is_valid(problem: Problem) -> None:
     with suppress(InfeasibleProblem):

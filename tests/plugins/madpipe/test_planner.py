@@ -26,6 +26,7 @@ from pipebench_madpipe.planner import plan
 from pipebench_madpipe.plugin import MadPipeOptions, pipebench_planners
 from tests.algorithms.strategies import chains, dags
 from tests.builders import chain_problem, cluster, dag_problem
+from tests.nightly import examples
 from tests.plugins.contiguous import several_sizes
 from tests.plugins.madpipe.brute_force import chain_of, class_of, class_optimum, devices_of, on_devices, solved
 from tests.plugins.madpipe.networks import network
@@ -51,7 +52,7 @@ def planned(problem: Problem, options: MadPipeOptions = LAYERS) -> PlanResult:
     return result
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(chains())
 def test_never_worse_than_contiguous_exact(problem: Problem) -> None:
     try:
@@ -67,7 +68,7 @@ def test_never_worse_than_contiguous_exact(problem: Problem) -> None:
     assert contiguous is None or found <= contiguous
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(chains(most_layers=4, most_devices=3))
 def test_between_its_bound_and_above_the_optimum_of_the_class(problem: Problem) -> None:
     optimum = class_optimum(problem)
@@ -85,7 +86,7 @@ def test_between_its_bound_and_above_the_optimum_of_the_class(problem: Problem) 
         assert result.claimed_native == optimum
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(dags(most_operators=7, devices=3), st.integers(60, 400), st.sampled_from([None, "stage"]))
 def test_graphs_shared_weights_workspace_and_recomputation(
     problem: Problem, memory: int, recompute: str | None

@@ -26,9 +26,10 @@ from pipebench_madpipe.stage_table import (
 )
 from tests.algorithms.strategies import dags
 from tests.builders import cluster
+from tests.nightly import examples
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(dags(most_operators=6), st.sampled_from(["none", "stage"]))
 def test_bytes_and_times_of_every_stage(problem: Problem, recompute: Recompute) -> None:
     problem = msgspec.structs.replace(problem, cluster=cluster(4))

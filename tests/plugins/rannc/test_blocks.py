@@ -13,6 +13,7 @@ from pipebench_rannc.atoms import atoms_of
 from pipebench_rannc.blocks import Blocks, Recipe, crossing, partition
 from tests.algorithms.convexity import Convexity
 from tests.builders import chain_problem, cluster, dag_problem
+from tests.nightly import examples
 from tests.plugins.rannc.made import blocks_of, costs_of
 from tests.plugins.rannc.strategies import problems
 
@@ -31,7 +32,7 @@ def operators_of(blocks: Blocks) -> list[set[int]]:
 
 
 @given(problem=problems(), recipe=RECIPES)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_every_block_is_convex_and_every_varying_operator_is_in_one(problem: Problem, recipe: Recipe) -> None:
     graph = problem.profile.graph
     blocks = blocks_of(problem, recipe)
@@ -47,7 +48,7 @@ def test_every_block_is_convex_and_every_varying_operator_is_in_one(problem: Pro
 
 
 @given(problem=problems(), recipe=RECIPES)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_joined_blocks_fit(problem: Problem, recipe: Recipe) -> None:
     costs = costs_of(problem)
     blocks = blocks_of(problem, recipe)
@@ -58,14 +59,14 @@ def test_joined_blocks_fit(problem: Problem, recipe: Recipe) -> None:
 
 
 @given(problem=problems(), blocks=st.integers(1, 9))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_there_are_k_blocks_where_everything_fits(problem: Problem, blocks: int) -> None:
     made = blocks_of(problem, Recipe(blocks=blocks, limit_bytes=2**60))
     assert len(made) == min(blocks, len(made.atoms))
 
 
 @given(problem=problems())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_constants_are_in_every_block_that_needs_them(problem: Problem) -> None:
     graph = problem.profile.graph
     blocks = blocks_of(problem, Recipe(blocks=3, limit_bytes=2**60))
@@ -113,7 +114,7 @@ def test_a_piece_moves_to_the_block_that_it_talks_to() -> None:
 
 
 @given(problem=problems(most=12), blocks=st.integers(2, 4))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_uncoarsening_never_sends_more(problem: Problem, blocks: int) -> None:
     costs = costs_of(problem)
 

@@ -16,6 +16,7 @@ from pipebench_rannc.plugin import RaNNCOptions
 from pipebench_rannc.runs import BlockRuns
 from pipebench_rannc.search import every_cut
 from tests.builders import chain_problem, cluster
+from tests.nightly import examples
 from tests.plugins.rannc.made import blocks_of
 from tests.plugins.rannc.strategies import problems
 from tests.plugins.running import services
@@ -79,7 +80,7 @@ def test_every_cut_costs_what_the_search_says(problem: Problem) -> None:
 
 
 @given(problem=problems(most=7, devices=3))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_every_stage_of_a_cut_fits_with_what_1f1b_keeps_in_flight(problem: Problem) -> None:
     blocks = blocks_of(problem, Recipe(blocks=5, limit_bytes=2**60))
     runs = BlockRuns(CostModel(problem), blocks)

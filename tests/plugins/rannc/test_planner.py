@@ -19,6 +19,7 @@ from pipebench_rannc.planner import plan
 from pipebench_rannc.plugin import RaNNCOptions
 from pipebench_rannc.variants import PAPER, RELEASED, differences
 from tests.builders import chain_problem, cluster
+from tests.nightly import examples
 from tests.plugins.rannc.strategies import problems, with_pins
 from tests.plugins.running import services
 
@@ -53,7 +54,7 @@ def two_nodes() -> Cluster:
 
 @pytest.mark.parametrize("variant", VARIANTS)
 @given(problem=problems(most=7, memory=4000))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_plans_are_valid_where_there_is_one(variant: str, problem: Problem) -> None:
     try:
         result = planned(problem, variant=variant, blocks=4, in_flight=None if variant == "best" else "all")
@@ -65,7 +66,7 @@ def test_plans_are_valid_where_there_is_one(variant: str, problem: Problem) -> N
 
 
 @given(problem=problems(most=7, memory=2500))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_best_is_never_behind_the_others(problem: Problem) -> None:
     others = []
     for name in ("gpipe-hybrid", "data-parallel", "rannc[variant=paper,prune=none]"):

@@ -9,12 +9,13 @@ from pipebench.domain.problem import Problem
 from pipebench.domain.recomputation import Recompute
 from pipebench_rannc.blocks import Recipe
 from pipebench_rannc.runs import BlockRuns
+from tests.nightly import examples
 from tests.plugins.rannc.made import blocks_of
 from tests.plugins.rannc.strategies import problems
 
 
 @given(problem=problems(), micro_batch=st.sampled_from([2, 4, 8]), replicas=st.integers(1, 2), again=st.booleans())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_every_run_costs_what_the_suite_says(
     problem: Problem, micro_batch: int, replicas: int, again: bool
 ) -> None:
