@@ -29,7 +29,7 @@ def throughput(profile: str, devices: int) -> dict[str, float]:
     return {row.planner: row.throughput or 0.0 for row in rows}
 
 
-@pytest.mark.parametrize("devices", mostly_at_night([8, 16, 32], [8, 16]))
+@pytest.mark.parametrize("devices", mostly_at_night([8, 16, 32], [8]))
 def test_on_four_branches_graphpipe_beats_the_sequential_pipeline(devices: int) -> None:
     found = throughput("mmt", devices)
     assert found[PAPER] > 1.05 * found[SEQUENTIAL]

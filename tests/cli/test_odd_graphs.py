@@ -31,12 +31,11 @@ def profile(folder: Path, operators: int, edges: list[tuple[int, int]]) -> list[
 @pytest.mark.parametrize(
     ("operators", "edges"),
     [
-        (6, [(1, 2), (2, 3), (4, 5), (5, 6)]),
-        (4, []),
-        (7, [(1, 3), (2, 3), (3, 4), (3, 5), (6, 5), (5, 7)]),
-        (3, [(1, 2), (1, 3)]),
+        pytest.param(6, [(1, 2), (2, 3), (4, 5), (5, 6)], id="two chains", marks=pytest.mark.nightly),
+        pytest.param(4, [], id="nothing joined"),
+        pytest.param(7, [(1, 3), (2, 3), (3, 4), (3, 5), (6, 5), (5, 7)], id="sources and sinks"),
+        pytest.param(3, [(1, 2), (1, 3)], id="two sinks", marks=pytest.mark.nightly),
     ],
-    ids=["two chains", "nothing joined", "sources and sinks", "two sinks"],
 )
 def test_disconnected_graphs_and_several_sources_and_sinks(
     pipebench: CommandLine, tmp_path: Path, operators: int, edges: list[tuple[int, int]], devices: str

@@ -20,7 +20,8 @@ PLANNER = "def plan(problem, context):\n    raise KeyError('op')\n"
 def run(folder: Path, mark: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
     (folder / "test_it.py").write_text(TEST.replace("{mark}", mark))
     command = [sys.executable, "-m", "pytest", "-p", "pipebench.testing.plugin", "-p", "no:cacheprovider"]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
+    path = os.pathsep.join(entry for entry in sys.path if entry)
+    environment = os.environ | {"PYTHONPATH": path, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     return subprocess.run(
         [*command, "--strict-markers", *arguments],
         cwd=folder,

@@ -47,8 +47,9 @@ def run(environment: dict[str, str], folder: Path, *command: str) -> "subprocess
     )
 
 
-@pytest.mark.parametrize("slot", mostly_at_night(SLOTS, ("planner", "executor", "format")))
+@pytest.mark.parametrize("slot", mostly_at_night(SLOTS, ("executor", "format")))
 def test_its_own_tests_pass(packages: dict[str, Path], environment: dict[str, str], slot: str) -> None:
+    """Those of a new planner are run by `nox -s plugin` as well, with every change."""
     package = packages[slot]
     done = run(environment, package.parent, "pytest", package.name, "-p", "no:cacheprovider")
     assert done.returncode == 0, done.stdout[-3000:]
@@ -145,7 +146,11 @@ def test_a_wrong_name_is_one_line_with_one_that_would_do(
 
 @pytest.mark.parametrize(
     ("name", "slot"),
-    [("wave", "scheduler"), ("class", "planner"), pytest.param("json", "profiler", marks=pytest.mark.nightly)],
+    [
+        ("wave", "scheduler"),
+        pytest.param("class", "planner", marks=pytest.mark.nightly),
+        pytest.param("json", "profiler", marks=pytest.mark.nightly),
+    ],
 )
 def test_words_of_python_are_usable_names(tmp_path: Path, name: str, slot: str) -> None:
     package = new_package(name, slot, tmp_path)

@@ -5,7 +5,6 @@ import io
 import os
 import re
 import signal
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -37,13 +36,11 @@ HOST = Host()
 
 
 @pytest.fixture(autouse=True, scope="module")
-def quick_collections() -> Iterator[None]:
-    """Searches in this process collect garbage before each: what other tests left need not be looked at."""
+def quick_collections() -> None:
+    """Searches in this process collect garbage before each: what the first one made need not be looked at."""
     Measurement(HOST, request(of(GOOD)), 60.0).first_pass()
     gc.collect()
     gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @pytest.fixture(autouse=True)
