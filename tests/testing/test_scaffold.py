@@ -26,13 +26,17 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="module")
-def environment(packages: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def paths(packages: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """What makes them importable, with their metadata."""
+    found = (install_generated(package, tmp_path_factory.mktemp("installed")) for package in packages.values())
+    return [path for each in found for path in each]
+
+
+@pytest.fixture(scope="module")
+def environment(paths: list[str]) -> dict[str, str]:
     """Of a process in which all are installed."""
-    paths = []
-    for package in packages.values():
-        paths += install_generated(package, tmp_path_factory.mktemp("installed"))
-    paths += [entry for entry in sys.path if entry]
-    return os.environ | {"PYTHONPATH": os.pathsep.join(paths), "PYTHONDONTWRITEBYTECODE": "1"}
+    path = os.pathsep.join([*paths, *filter(None, sys.path)])
+    return os.environ | {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def run(environment: dict[str, str], folder: Path, *command: str) -> "subprocess.CompletedProcess[str]":
@@ -58,26 +62,33 @@ def test_its_own_tests_pass(packages: dict[str, Path], environment: dict[str, st
     assert totals.splitlines()[0].endswith(" 0 failed")
 
 
-def test_the_planner_is_compared_with_those_that_ship(
-    packages: dict[str, Path], environment: dict[str, str]
-) -> None:
+@pytest.fixture
+def installed(
+    paths: list[str], pipebench: CommandLine, packages: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> CommandLine:
+    """The command in this process, where all are installed."""
+    for path in paths:
+        monkeypatch.syspath_prepend(path)
+    monkeypatch.chdir(packages["planner"].parent)
+    return pipebench
+
+
+def test_the_planner_is_compared_with_those_that_ship(installed: CommandLine) -> None:
     small = ("--profile", "resnet50", "--devices", "2", "--memory", "16GB", "--mini-batch", "8", "--json")
-    done = run(
-        environment, packages["planner"], "pipebench", "compare", "--planners", "my-planner,madpipe", *small
-    )
-    assert done.returncode == 0, done.stderr
-    rows = {(row["planner"], row["regime"]): row for row in json.loads(done.stdout)["rows"]}
+    done = installed("compare", "--planners", "my-planner,madpipe", *small)
+    assert done.code == 0, done.err
+    rows = {(row["planner"], row["regime"]): row for row in json.loads(done.out)["rows"]}
     assert {key: row["status"] for key, row in rows.items()} == {
         (name, regime): "ok" for name in ("my-planner", "madpipe") for regime in ("sync", "async")
     }
     assert rows["my-planner", "sync"]["distribution"] == "pipebench-my-planner"
 
 
-def test_the_model_is_profiled_and_compared(packages: dict[str, Path], environment: dict[str, str]) -> None:
+def test_the_model_is_profiled_and_compared(installed: CommandLine) -> None:
     small = ("--models", "my-model[layers=4]", "--devices", "2", "--mini-batch", "8", "--regime", "sync", "--json")
-    done = run(environment, packages["model"], "pipebench", "compare", "--planners", "uniform", *small)
-    assert done.returncode == 0, done.stderr
-    (row,) = json.loads(done.stdout)["rows"]
+    done = installed("compare", "--planners", "uniform", *small)
+    assert done.code == 0, done.err
+    (row,) = json.loads(done.out)["rows"]
     assert (row["status"], row["model"]) == ("ok", "my-model[layers=4]")
 
 

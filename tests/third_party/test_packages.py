@@ -20,6 +20,7 @@ from pipebench.domain.trace import Trace
 from pipebench.hooks.context import Context
 from pipebench.simulation.simulate import simulate
 from tests.builders import chain_problem, cluster, mirrored_plan, stages_plan
+from tests.cli.command_line import CommandLine
 from tests.testing.generated import install_generated
 
 HERE = Path(__file__).parent
@@ -59,12 +60,14 @@ def schedulers(paths: list[str]) -> Iterator[dict[str, Any]]:
         del sys.path[: len(paths)]
 
 
-def pipebench(paths: list[str], *typed: str) -> "subprocess.CompletedProcess[str]":
-    """One command in a process in which both are installed."""
-    path = os.pathsep.join([*paths, *filter(None, sys.path)])
-    environment = os.environ | {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [sys.executable, "-m", "pipebench", *typed]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
+@pytest.fixture
+def pipebench(
+    paths: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> CommandLine:
+    """The command where both are installed."""
+    for path in paths:
+        monkeypatch.syspath_prepend(path)
+    return CommandLine(capsys)
 
 
 def on_sets(kind: PlacementKind, devices: int, sweeps: int, mini_batch: int) -> tuple[Problem, Plan]:
@@ -88,13 +91,13 @@ def simulated(schedule: Any, problem: Problem, plan: Plan) -> tuple[FiniteSchedu
 
 
 @pytest.mark.parametrize("name", PACKAGES)
-def test_the_kit_passes_without_a_waiver(paths: list[str], name: str) -> None:
+def test_the_kit_passes_without_a_waiver(pipebench: CommandLine, name: str) -> None:
     sources = list((HERE / name / "src").rglob("*.py"))
     assert not any("PIPEBENCH_WAIVED" in source.read_text() for source in sources)
     assert max(len(source.read_text().splitlines()) for source in sources) <= LONGEST
-    done = pipebench(paths, "plugin", "check", name, "--json")
-    assert done.returncode == 0, done.stderr
-    outcomes = json.loads(done.stdout)["outcomes"]
+    done = pipebench("plugin", "check", name, "--json")
+    assert done.code == 0, done.err
+    outcomes = json.loads(done.out)["outcomes"]
     failed = [outcome for outcome in outcomes if outcome["status"] == "failed"]
     assert failed == []
     tried = {outcome["check"] for outcome in outcomes if outcome["status"] == "passed"}
@@ -111,10 +114,10 @@ def test_the_kit_passes_without_a_waiver(paths: list[str], name: str) -> None:
     ],
 )
 def test_a_planner_that_ships_plans_for_them(
-    paths: list[str], typed: tuple[str, ...], degrees: str, placement: str
+    pipebench: CommandLine, typed: tuple[str, ...], degrees: str, placement: str
 ) -> None:
-    done = pipebench(paths, "compare", "--planners", "layout", "--schedulers", *typed, *WORKLOAD, "--json")
-    (row,) = json.loads(done.stdout)["rows"]
+    done = pipebench("compare", "--planners", "layout", "--schedulers", *typed, *WORKLOAD, "--json")
+    (row,) = json.loads(done.out)["rows"]
     assert (row["status"], row["scheduler"], row["verdict"]) == ("ok", typed[0], "valid"), row
     assert row["claimed_s"] == pytest.approx(row["simulated_s"], rel=1e-9)
     assert degrees in row["notices"][0]
@@ -122,7 +125,12 @@ def test_a_planner_that_ships_plans_for_them(
 
 
 def test_they_are_drawn_beside_one_that_refuses(paths: list[str]) -> None:
-    done = pipebench(paths, "draw", "hanayo,zb-v,dualpipe", "--vpp", "4", "--micro-batches", "8", "--json")
+    """In a process of its own, as a user draws them."""
+    path = os.pathsep.join([*paths, *filter(None, sys.path)])
+    environment = os.environ | {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
+    typed = ("draw", "hanayo,zb-v,dualpipe", "--vpp", "4", "--micro-batches", "8", "--json")
+    command = [sys.executable, "-m", "pipebench", *typed]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr
     assert [each["scheduler"] for each in json.loads(done.stdout)] == ["hanayo", "dualpipe"]
     assert "zb-v is not drawn" in done.stderr

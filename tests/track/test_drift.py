@@ -23,6 +23,7 @@ from pipebench.track.rule.drift import (
 )
 from pipebench.track.rule.noise import level
 from pipebench.track.rule.rule import WINDOW, RatioPoint, Reading, readings
+from tests.nightly import mostly_at_night
 
 BUDGET = 0.001
 
@@ -119,7 +120,7 @@ def test_without_noise_a_drift_is_told_in_the_night_that_the_closed_form_says(sl
     assert (1 + slope) ** number < 1.06
 
 
-@pytest.mark.parametrize("cv", [0.025, 0.06])
+@pytest.mark.parametrize("cv", mostly_at_night([0.025, 0.06], [0.06]))
 def test_false_alarms_are_below_one_in_a_thousand_series_and_nights(cv: float) -> None:
     """Of steps and drifts together; the upper end of the 95 % interval."""
     draw = random.Random(20)
@@ -161,7 +162,12 @@ def test_a_creep_of_43_percent_over_120_nights_is_found_in_20_of_20_histories() 
 
 
 @pytest.mark.parametrize(
-    ("slope", "share", "share_at_nine"), [(0.002, 0.95, 0.98), (0.003, 0.95, 0.98), (0.005, 0.75, 0.97)]
+    ("slope", "share", "share_at_nine"),
+    [
+        pytest.param(0.002, 0.95, 0.98, marks=pytest.mark.nightly),
+        (0.003, 0.95, 0.98),
+        pytest.param(0.005, 0.75, 0.97, marks=pytest.mark.nightly),
+    ],
 )
 def test_a_drift_is_told_by_the_time_it_sums_up_to_six_percent(
     slope: float, share: float, share_at_nine: float
