@@ -13,6 +13,7 @@ import pytest
 from hypothesis import settings
 from numba.core.dispatcher import Dispatcher
 
+from pipebench.cli.main import run
 from tests.cli.command_line import CommandLine
 
 # The first example of a test may compile: no deadline. A change is judged by the same examples each time, the
@@ -80,7 +81,17 @@ def kernels_in_turn(own_machine_lock: None, tmp_path_factory: pytest.TempPathFac
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Dispatcher, "compile", compile_in_turn)
+        if "PYTEST_XDIST_WORKER" in os.environ:
+            _compile_first(locks)
         yield
+
+
+def _compile_first(locks: Path) -> None:
+    """One worker compiles what every comparison needs, before any test: commands that tests start find it."""
+    small = ("--profile", "resnet50", "--devices", "2", "--memory", "16GB", "--mini-batch", "8")
+    with open(locks / "first.turn", "ab") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        assert run(["compare", "--planners", "uniform", *small]) == 0
 
 
 @pytest.fixture
