@@ -33,8 +33,8 @@ def pytest_xdist_auto_num_workers() -> int:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Long tests begin early: side by side, the last ones are short and all workers end together."""
-    folder = Path(__file__).parent
-    items.sort(key=lambda item: item.path.relative_to(folder).parts[0] not in LONG)
+    long = tuple(f"{Path(__file__).parent / name}{os.sep}" for name in LONG)
+    items.sort(key=lambda item: not str(item.path).startswith(long))
 
 
 def pytest_collection_finish() -> None:

@@ -49,8 +49,9 @@ CELLS: dict[str, tuple[str, dict[str, Any]]] = {
     "graphpipe-language": ("graphpipe[variant=paper]", {**LANGUAGE, **FLUSHED}),
     "graphpipe-wide": ("graphpipe[variant=paper]", {**WIDE, **FLUSHED}),
 }
-BY_DAY = {planner: name for name, (planner, _) in reversed(CELLS.items())}.values()
-"""The first cell of each planner."""
+FIRST = {planner: name for name, (planner, _) in reversed(CELLS.items())}.values()
+BY_DAY = [name for name in FIRST if name not in ("tarnawski-transformer", "rannc-wide")]
+"""The first cell of most planners."""
 
 
 @pytest.mark.parametrize("cell", mostly_at_night(CELLS, BY_DAY))

@@ -97,6 +97,15 @@ OTHERS_WORK = (
     "offload_http",
     "offload_socket_file",
 )
+FEW_OF_OTHERS_WORK = (
+    "double_fork_daemon",
+    "program_unwaited",
+    "child_signal_ignored",
+    "thread_at_import",
+    "process_at_import",
+    "offload_http",
+)
+"""Of those above one of each kind."""
 ON_THE_SERVER = ("stops_server", "traces_server", "writes_server_memory")
 OF_EACH_KIND = (
     "clocks_replaced",
@@ -321,8 +330,15 @@ def test_cheats_pay_and_two_honest_planners_do_not_notice(
 
 
 @pytest.mark.usefixtures("accomplice")
-def test_no_cheat_leaves_its_work_to_others(folder: Path) -> None:
-    assert unpaid(folder, permitted(OTHERS_WORK)) == {}
+@pytest.mark.parametrize(
+    "tried",
+    [
+        pytest.param(FEW_OF_OTHERS_WORK, id="one of a kind"),
+        pytest.param(OTHERS_WORK, id="ten", marks=pytest.mark.nightly),
+    ],
+)
+def test_no_cheat_leaves_its_work_to_others(folder: Path, tried: tuple[str, ...]) -> None:
+    assert unpaid(folder, permitted(tried)) == {}
 
 
 def test_the_cold_time_shows_what_was_done_before_the_problem(folder: Path) -> None:

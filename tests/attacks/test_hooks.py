@@ -5,6 +5,8 @@ runs it, in one test or more; in the others it runs in this process, which is th
 process of its own in either case.
 """
 
+import contextlib
+import io
 import json
 import os
 import shutil
@@ -18,6 +20,7 @@ from typing import Any
 import pytest
 
 from pipebench.bench.searches.isolation.confinement import can_leave_network, landlock_version
+from pipebench.cli.main import run
 from pipebench.system.kernel_folder import kernel_folder
 from tests.cli.command_line import CommandLine
 from tests.hooks.distributions import install
@@ -83,10 +86,9 @@ class Command:
 @pytest.fixture(scope="module")
 def plan(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The path of a plan file."""
-    folder = tmp_path_factory.mktemp("plan")
-    done = Command(folder)("plan", "uniform", *WORKLOAD, "-o", str(folder / "plan.json"))
-    assert done.returncode == 0, done.stderr
-    return str(folder / "plan.json")
+    file = str(tmp_path_factory.mktemp("plan") / "plan.json")
+    assert run(["plan", "uniform", *WORKLOAD, "-o", file]) == 0
+    return file
 
 
 class CommandHere(Command):
@@ -146,10 +148,11 @@ SCHEDULERS = {
 
 
 @pytest.fixture(scope="module")
-def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def expected() -> dict[str, Any]:
     """The row of `uniform` beside no other plugin."""
-    done = Command(tmp_path_factory.mktemp("expected"))("compare", "--planners", "uniform", *COMPARED)
-    (row,) = json.loads(done.stdout)["rows"]
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        assert run(["compare", "--planners", "uniform", *COMPARED]) == 0
+    (row,) = json.loads(printed.getvalue())["rows"]
     found: dict[str, Any] = row
     return found
 

@@ -1,5 +1,6 @@
 """Speed stands apart: these run with --benchmark-enable, on a machine that does nothing else."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("benchmark_enable"):
         return
     apart = pytest.mark.skip(reason="a benchmark: pytest tests/benchmarks --benchmark-enable")
+    folder = f"{Path(__file__).parent}{os.sep}"
     for item in items:
-        if Path(__file__).parent in item.path.parents:
+        if str(item.path).startswith(folder):
             item.add_marker(apart)

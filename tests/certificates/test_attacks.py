@@ -19,6 +19,7 @@ from pipebench.certificates.write import certificate
 from pipebench.domain.problem import Pins, Problem, RegimeMode
 from tests.builders import chain_problem, cluster, stages_plan
 from tests.certificates.made import of_case, valid_cases
+from tests.nightly import mostly_at_night
 from tests.plugins.running import services
 
 PLAIN = "chain, 1F1B, half"
@@ -222,8 +223,10 @@ def test_without_a_flush_nobody_waits(changes: dict[str, int], claimed_ns: int, 
         check(written(content))
 
 
-def test_a_bound_from_what_is_shared_is_not_of_plans_that_split_operators() -> None:
-    contents = [content_of(name) for name in valid_cases()]
+@pytest.mark.parametrize("step", mostly_at_night([1, 4], [4]))
+def test_a_bound_from_what_is_shared_is_not_of_plans_that_split_operators(step: int) -> None:
+    """All cases, or every fourth."""
+    contents = [content_of(name) for name in list(valid_cases())[::step]]
     kinds = [each for each in contents if "proof" in each["bound"]]
     assert kinds
     for content in kinds:

@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from pipebench.api import compare
 from pipebench.formats.documents import read_document
 from tests.cli.command_line import CommandLine
@@ -50,6 +52,7 @@ def test_a_plan_file_holds_operators(pipebench: CommandLine, tmp_path: Path) -> 
     assert (row["status"], row["coarsen"]) == ("ok", 0)  # it comes in operators: there is nothing to coarsen
 
 
+@pytest.mark.nightly
 def test_a_store_keeps_both_apart_and_runs_them_again(pipebench: CommandLine, tmp_path: Path) -> None:
     store = str(tmp_path / "store")
     asked = ("compare", "--planners", "pipedream", *MMT, "--out", store, "--json")

@@ -234,6 +234,7 @@ def test_out_keeps_rows_and_plans(pipebench: CommandLine, tmp_path: Path) -> Non
     assert (done.code, row["plan_id"][:12] in done.err) == (2, True)
 
 
+@pytest.mark.nightly
 def test_a_measured_profile_of_another_system(pipebench: CommandLine) -> None:
     profile = shared_data("pipedream/resnet50.txt")
     planners = "data-parallel,uniform,contiguous-exact,pipedream,madpipe,graphpipe"

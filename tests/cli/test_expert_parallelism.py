@@ -129,8 +129,8 @@ def test_the_memory_of_layers_that_differ_by_hand(
         (MIXTRAL, 8, 8, False),
         (OLMOE, 8, 8, True),  # 6.9 G: 18 bytes of 0.8 G experts and 7.5 of 0.5 G others are 18 GB
         (QWEN, 8, 8, False),  # 18 bytes of 3.6 G and 7.5 of 1.5 G are 77 GB, of 79.5, before any activation
-        (QWEN, 16, 16, True),
-        (QWEN, 16, 8, True),
+        pytest.param(QWEN, 16, 16, True, marks=pytest.mark.nightly),
+        pytest.param(QWEN, 16, 8, True, marks=pytest.mark.nightly),
     ],
 )
 def test_whether_it_fits(pipebench: CommandLine, tmp_path: Path, name: str, dp: int, ep: int, fits: bool) -> None:

@@ -35,8 +35,8 @@ def test_a_framework_is_slower_than_peak_rates_and_carries_an_interval(pipebench
     ("framework", "sharding", "degrees", "said"),
     [
         ("torchtitan", "zero3", (), True),
-        ("torchtitan-eager", "zero3", ("--pp", "2"), True),
-        ("torchtitan", "zero3", ("--pp", "1"), False),
+        pytest.param("torchtitan-eager", "zero3", ("--pp", "2"), True, marks=pytest.mark.nightly),
+        pytest.param("torchtitan", "zero3", ("--pp", "1"), False, marks=pytest.mark.nightly),
         ("torchtitan", "zero1", (), False),
         ("megatron", "zero3", (), False),
     ],

@@ -102,6 +102,7 @@ def test_the_checkout_stays_as_it_is(pipebench: CommandLine, tmp_path: Path) -> 
     assert not list(folder.rglob("*.pyc"))
 
 
+@pytest.mark.nightly
 @WITH_COMPILER
 def test_a_program_whose_own_main_runs_other_things(pipebench: CommandLine, tmp_path: Path) -> None:
     """One operator of 2 s: d replicas take 2 / d; the made program has no plan beyond 8 devices."""

@@ -112,8 +112,10 @@ def plain(line: str) -> str:
 
 LONG = {
     "docs/explanation/accuracy.md",
+    "docs/explanation/placements.md",
     "docs/explanation/trials.md",
     "docs/how-to/accuracy.md",
+    "docs/how-to/certify.md",
     "docs/how-to/compare.md",
     "docs/how-to/publish-a-plugin.md",
     "docs/how-to/slurm.md",

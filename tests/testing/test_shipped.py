@@ -24,7 +24,7 @@ def host() -> Host:
     "plugin",
     mostly_at_night(
         [name for name in SHIPPED if name != "torch"],
-        ["models", "analytic", "simulate", "schedules", "baselines", "piper", "alpa"],
+        ["analytic", "simulate", "schedules", "baselines", "alpa"],
     ),
 )
 def test_the_kit_finds_no_fault(host: Host, plugin: str) -> None:

@@ -11,6 +11,7 @@ from pipebench.report.tracking.writers import markdown_report
 from pipebench.track.judgement.events import Event
 from pipebench.track.judgement.judgement import Judgement, judge
 from pipebench.track.nights.history import open_history
+from tests.nightly import mostly_at_night
 from tests.track.counted_benchmarks import (
     AFTER,
     BEFORE,
@@ -82,7 +83,7 @@ def test_a_kernel_fifteen_per_cent_slower_is_found_with_its_name_and_its_commit(
     assert "| no ratio |" not in markdown_report(night_report(nights.judged()))
 
 
-@pytest.mark.parametrize("references", [True, False])
+@pytest.mark.parametrize("references", mostly_at_night([True, False], [True]))
 def test_medians_three_times_as_long_are_worse_from_the_second_night(
     nights: Nights, tmp_path: Path, references: bool
 ) -> None:

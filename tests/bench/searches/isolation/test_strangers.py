@@ -67,7 +67,7 @@ def test_a_crash_has_its_line_once_and_its_traceback(tmp_path: Path, source: str
     [
         pytest.param("import time; time.sleep(60)", marks=pytest.mark.nightly),
         "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)",
-        "while True: print('x' * 10000)",
+        pytest.param("while True: print('x' * 10000)", marks=pytest.mark.nightly),
         "while True: pass",
     ],
 )
