@@ -11,9 +11,9 @@ def mostly_at_night(cases: Iterable[object], always: Collection[object]) -> list
     return [each if each in always else pytest.param(each, marks=pytest.mark.nightly) for each in cases]
 
 
-def examples(at_night: int, least: int = 5) -> int:
+def examples(at_night: int) -> int:
     """How many examples hypothesis draws: so many new ones at night.
 
-    With a change a sixth of them, `least` at least, and always those.
+    With a change a sixth of them, five at least, and always those.
     """
-    return max(at_night // 6, min(at_night, least)) if settings.default.derandomize else at_night
+    return max(at_night // 6, min(at_night, 5)) if settings.default.derandomize else at_night

@@ -84,7 +84,7 @@ def test_no_random_plan_that_just_fits_is_below_the_bound(data: st.DataObject) -
     assert time_bound(fitting).ns <= total, (time_bound(fitting), total)
 
 
-@settings(max_examples=examples(25, least=2), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(problems(), st.booleans(), st.randoms(use_true_random=False))
 def test_no_plan_of_a_tiny_problem_that_just_fits_is_below_the_bound(
     problem: Problem, overhead: bool, random: Random

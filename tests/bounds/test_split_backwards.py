@@ -74,7 +74,7 @@ def test_a_weight_gradient_is_at_most_its_own_backward() -> None:
 
 
 @settings(
-    max_examples=examples(15, least=2),
+    max_examples=examples(15),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
