@@ -111,7 +111,6 @@ def test_a_gzip_bomb_for_attach(tmp_path: Path, store: Path) -> None:
     refused_soon(pipebench(tmp_path, "attach", str(store), str(bomb)), r"more than 256 MiB")
 
 
-@pytest.mark.nightly
 def test_a_gzip_file_just_below_the_limit_of_bytes_is_bounded_by_its_elements(tmp_path: Path, store: Path) -> None:
     bomb = tmp_path / "rank0.json.gz"
     bomb.write_bytes(gzip.compress(b'{"traceEvents":[') + repeated_gzip(b"{}," * 1_000_000, 80))

@@ -127,7 +127,6 @@ def test_what_is_wrong_is_one_line(pipebench: CommandLine, tmp_path: Path) -> No
     assert pipebench("calibrate").code == 2
 
 
-@pytest.mark.nightly
 def test_a_trace_of_a_run_is_shown_and_fitted(pipebench: CommandLine, runs: str, tmp_path: Path) -> None:
     trace = write_trace(tmp_path / "rank0.json", card_trace([(PRODUCT, 0, 3e5), (ALL_REDUCE, 2e5, 2e5)], 5e5))
     named = layouts()[0].id

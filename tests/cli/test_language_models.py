@@ -25,7 +25,6 @@ TINY = {
 SMALL = ("--cluster", "dgx-h100", "-n", "4", "--mini-batch", "16")
 
 
-@pytest.mark.nightly
 def test_llama_70b_to_megatron(pipebench: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """64 H100 on 8 nodes, TP8 PP8: feasible, memory by stage, flags that obey the rules, in under 30 s."""
     monkeypatch.setattr(best, "MOST_STALL", 20)  # with more the search takes all of its time for nothing

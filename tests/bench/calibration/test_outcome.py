@@ -91,7 +91,6 @@ def test_three_shapes_are_left_out_in_turn_and_so_is_nothing_of_one_run() -> Non
     assert (alone.unseen, alone.better, sum(each.moved for each in alone.constants)) == (None, False, 1)
 
 
-@pytest.mark.nightly
 def test_shapes_alone_are_left_out_and_said_one_by_one() -> None:
     """Quantiles of measured over predicted; an interval's group holds the runs of all shapes."""
     runs = [each for hidden in (512, 1024, 2048) for each in layouts(hidden)[:2]]
