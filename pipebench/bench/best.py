@@ -3,16 +3,16 @@
 import math
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 
 from pipebench.bench.components import Ready, lacking_ranks, ready_planner
 from pipebench.bench.machine.memory_limit import SEARCH_MEMORY_BYTES
-from pipebench.bench.machine.time_limits import scoring_limit
+from pipebench.bench.machine.time_limits import LimitReached, time_limit
 from pipebench.bench.problems.workload import Workload
 from pipebench.bench.searches.compilation import compile_side_by_side
 from pipebench.bench.searches.request import Start
-from pipebench.bench.trials.trial import Outcome, Trial, run_trial
-from pipebench.bounds import time_bound
+from pipebench.bench.trials.trial import Outcome, Searches, Trial, run_trial
 from pipebench.costs.quantise import NS_PER_S
 from pipebench.defaults import FIRST_PLANNERS, NEXT_PLANNERS, SEARCH_PLANNER
 from pipebench.documents.units import readable_share
@@ -41,6 +41,8 @@ NEAR = 1.0001
 STARTS = 4
 """It ends when so many starts in a row brought no better plan."""
 INTERRUPTED = "interrupted"
+SCORING = "finding its plan and scoring it"
+SCORING_HINT = "take fewer micro-batches, or a longer --timeout"
 Told = Callable[[str], None]
 
 
@@ -129,10 +131,12 @@ def best(
     compile_side_by_side(host, [(each.planner, each.searcher(each.planning)) for each in everyone], compiling)
     contest = _Contest(host, problem, entries, timeout_s, gap, terms, told, solved)
     for position, trial in enumerate(portfolio):
-        contest.enter(trial.planner.label, trial, _planners_s(contest.left_s(), trial, len(portfolio), position))
+        kept_s = SEARCHED * timeout_s if search is not None else 0.0
+        seconds = _planners_s(contest.left_s(), trial, len(portfolio), position)
+        contest.enter(trial.planner.label, trial, seconds, contest.left_s() - kept_s)
     if search is not None:
         search = replace(search, start=terms.start(contest.ranked(), contest.bound_ns), heard=solved)
-        contest.enter(SEARCH_PLANNER, search, contest.left_s())
+        contest.enter(SEARCH_PLANNER, search, contest.left_s(), None)
     return contest.result()
 
 
@@ -203,7 +207,8 @@ class _Contest:
         self._interrupted = False
         self._incumbent_s = math.inf
         self._until = time.monotonic() + timeout_s
-        self.bound_ns = _bound_ns(problem)
+        self._searches = Searches()
+        self.bound_ns = _bound_ns(problem, self._searches)
         self._bound_s = self.bound_ns / NS_PER_S
 
     def left_s(self) -> float:
@@ -217,15 +222,23 @@ class _Contest:
         first = min(near, key=lambda entry: (_order(entry)[1:], _order(entry)[0]), default=None)
         return found if first is None else [first, *(entry for entry in found if entry is not first)]
 
-    def enter(self, label: str, trial: Trial, seconds: float) -> None:
-        """Run a planner for so long, or say why not. Raises KeyboardInterrupt where no plan is known yet."""
+    def enter(self, label: str, trial: Trial, seconds: float, limit_s: float | None) -> None:
+        """Run a planner for so long, or say why not. Raises KeyboardInterrupt where no plan is known yet.
+
+        limit_s: of all, with the scoring of its plan, which takes long where there are many micro-batches. None:
+        the plan is scored however long it takes.
+        """
         reason = self._ended(seconds)
         outcome = None
         if not reason:
             self._told(label)
+            limited = nullcontext() if limit_s is None else time_limit(round(limit_s, 1), SCORING, SCORING_HINT)
             try:
-                outcome = run_trial(self._host, replace(trial, timeout_s=seconds))
+                with limited:
+                    outcome = run_trial(self._host, replace(trial, timeout_s=seconds), self._searches)
                 reason = self._terms.refusal(outcome)
+            except LimitReached as late:
+                reason = f"timeout: {late.message}"
             except KeyboardInterrupt:
                 if not self.ranked():
                     raise
@@ -317,11 +330,12 @@ def _planners_s(left_s: float, trial: Trial, planners: int, position: int) -> fl
     return max(rest_s / min(planners - position, parts), min(rest_s, FAIR_S))
 
 
-def _bound_ns(problem: Problem) -> int:
-    """The proven bound; 0 where it takes too long, or where the pins leave no plan: planners say so."""
+def _bound_ns(problem: Problem, searches: Searches) -> int:
+    """The proven bound, found once for all rows; 0 where it takes too long, or where the pins leave no plan:
+    planners say so.
+    """
     try:
-        with scoring_limit():
-            return time_bound(problem).ns
+        return round((searches.proven_bounds.fields(problem)["bound_s"] or 0.0) * NS_PER_S)
     except PipebenchError:
         return 0
 

@@ -41,8 +41,8 @@ class GreedyOptions(Value, frozen=True, kw_only=True):
 
     - live: the most micro-batches that a stage keeps in flight, as a multiple of the devices of a pipeline; 0: any
       number. 2 is the memory limit of ZB-2p (Qi et al. 2023, section 4), about twice that of 1F1B.
-    - links: by its clock messages between two devices wait for each other as the cluster's links make them wait.
-      Otherwise all go side by side.
+    - links: by its clock messages wait for each other on links, and on the ways out of nodes and into them that
+      devices share. Otherwise all go side by side.
     """
 
     live: float = 0.0

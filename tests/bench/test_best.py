@@ -1,7 +1,9 @@
 """The best plan of all planners."""
 
 import os
+import re
 import signal
+import time
 from collections.abc import Iterator
 from dataclasses import replace as replace_trial
 from typing import Any
@@ -10,13 +12,14 @@ import pytest
 from msgspec.structs import replace
 
 from pipebench.bench import best as best_module
+from pipebench.bench import row_bounds
 from pipebench.bench.best import STARTS, best
 from pipebench.bench.problems.workload import Workload
-from pipebench.bench.trials.trial import Outcome, Trial, run_trial
-from pipebench.bounds import time_bound
+from pipebench.bench.trials.trial import Outcome, Searches, Trial, run_trial
+from pipebench.bounds import TimeBound, time_bound
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.framework import StepCosts
-from pipebench.domain.problem import Pins, Regime
+from pipebench.domain.problem import Pins, Problem, Regime
 from pipebench.formats.frameworks.targets import TARGETS
 from pipebench.hooks.manager import Host
 from tests.language_models import TINY, problem
@@ -52,6 +55,38 @@ def test_the_search_gets_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     best(Few(), pinned, timeout_s=20)
     assert given.pop("local-search") == time_bound(pinned.problem("sync")).ns
     assert set(given.values()) == {0}
+
+
+@pytest.mark.timeout(method="thread")  # the alarm of the process is the limit's
+def test_a_plan_that_takes_long_to_score_leaves_the_search_its_half(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, float] = {}
+
+    def slow(host: Host, trial: Trial, searches: Searches) -> Outcome:
+        given[trial.planner.label.partition("[")[0]] = trial.timeout_s
+        outcome = run_trial(host, trial, searches)
+        if trial.planner.label == "layout":
+            time.sleep(30)
+        return outcome
+
+    monkeypatch.setattr(best_module, "run_trial", slow)
+    found = best(Few(), workload(Pins(tensor_parallel=2, pipeline=2)), timeout_s=12)
+    (layout,) = (entry for entry in found.entries if entry.planner == "layout")
+    assert re.match(r"timeout: finding its plan and scoring it took more than \d\.?\d? s$", layout.reason)
+    assert given["local-search"] == pytest.approx(6, abs=0.5)
+    assert [entry.planner for entry in found.ranked] == ["local-search"]
+
+
+def test_the_bound_is_sought_once_for_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    sought: list[str] = []
+
+    def bound(problem: Problem, split: bool = False) -> TimeBound:
+        sought.append(problem.problem_id)
+        return time_bound(problem, split)
+
+    monkeypatch.setattr(row_bounds, "time_bound", bound)
+    found = best(Few(), workload(Pins(tensor_parallel=2, pipeline=2)), timeout_s=20)
+    assert len(sought) == 1
+    assert len({entry.row.bound_s for entry in found.ranked if entry.row}) == 1
 
 
 @pytest.mark.nightly
@@ -108,8 +143,8 @@ def test_a_plan_of_more_stages_wins_only_if_it_is_faster(
     """One part in 10,000 is no reason to run more stages."""
     times: list[float] = []
 
-    def nearly_as_fast(host: Host, trial: Trial) -> Outcome:
-        outcome = run_trial(host, trial)
+    def nearly_as_fast(host: Host, trial: Trial, searches: Searches) -> Outcome:
+        outcome = run_trial(host, trial, searches)
         assert outcome.row.simulated_s is not None
         if times:
             row = replace(outcome.row, simulated_s=times[0] * (1 - gain), stages=99)
@@ -192,10 +227,10 @@ def interruptible() -> Iterator[None]:
 
 @pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_in_the_search_leaves_the_best_plan_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(host: Host, trial: Trial) -> Outcome:
+    def interrupted(host: Host, trial: Trial, searches: Searches) -> Outcome:
         if trial.heard is not None:
             trial = replace_trial(trial, heard=lambda _: os.kill(os.getpid(), signal.SIGINT))
-        return run_trial(host, trial)
+        return run_trial(host, trial, searches)
 
     monkeypatch.setattr(best_module, "LEAST_STALL", 10**6)
     monkeypatch.setattr(best_module, "MOST_STALL", 10**6)  # it tells of its progress after a second
@@ -210,10 +245,10 @@ def test_ctrl_c_in_the_search_leaves_the_best_plan_so_far(monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("when", ["layout", "local-search"])
 def test_ctrl_c_before_the_search_has_a_plan(monkeypatch: pytest.MonkeyPatch, when: str) -> None:
-    def interrupted(host: Host, trial: Trial) -> Outcome:
+    def interrupted(host: Host, trial: Trial, searches: Searches) -> Outcome:
         if trial.planner.component.name == when:
             raise KeyboardInterrupt
-        return run_trial(host, trial)
+        return run_trial(host, trial, searches)
 
     monkeypatch.setattr(best_module, "run_trial", interrupted)
     pinned = workload(Pins(tensor_parallel=2, pipeline=2))
