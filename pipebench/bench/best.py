@@ -27,7 +27,9 @@ from pipebench.hooks.manager import Host
 from pipebench.hooks.syntax import Reference, parse_reference
 
 LEAST_S = 1.0
-"""A planner that would get less than this is not started."""
+"""A planner that would get less than this is not started. So much longer than the time of all planners scoring the
+plan of one may take.
+"""
 FAIR_S = 5.0
 """Each gets this much as long as there is time: most take less, and those that matter most come first."""
 SEARCHED = 0.5
@@ -133,7 +135,7 @@ def best(
     for position, trial in enumerate(portfolio):
         kept_s = SEARCHED * timeout_s if search is not None else 0.0
         seconds = _planners_s(contest.left_s(), trial, len(portfolio), position)
-        contest.enter(trial.planner.label, trial, seconds, contest.left_s() - kept_s)
+        contest.enter(trial.planner.label, trial, seconds, contest.left_s() - kept_s + LEAST_S)
     if search is not None:
         search = replace(search, start=terms.start(contest.ranked(), contest.bound_ns), heard=solved)
         contest.enter(SEARCH_PLANNER, search, contest.left_s(), None)
@@ -225,14 +227,15 @@ class _Contest:
     def enter(self, label: str, trial: Trial, seconds: float, limit_s: float | None) -> None:
         """Run a planner for so long, or say why not. Raises KeyboardInterrupt where no plan is known yet.
 
-        limit_s: of all, with the scoring of its plan, which takes long where there are many micro-batches. None:
-        the plan is scored however long it takes.
+        limit_s: of all, with the scoring of its plan, which takes long where there are many micro-batches. Where it
+        is None or no plan is known yet, the plan is scored however long it takes.
         """
         reason = self._ended(seconds)
         outcome = None
         if not reason:
             self._told(label)
-            limited = nullcontext() if limit_s is None else time_limit(round(limit_s, 1), SCORING, SCORING_HINT)
+            free = limit_s is None or not math.isfinite(self._incumbent_s)
+            limited = nullcontext() if free else time_limit(round(limit_s or 0.1, 1), SCORING, SCORING_HINT)
             try:
                 with limited:
                     outcome = run_trial(self._host, replace(trial, timeout_s=seconds), self._searches)

@@ -33,7 +33,7 @@ HARDLY = 1.1
 """Neighbours that take longer by the clock by this factor are not looked at."""
 DESCENDING = 0.2
 """The share of the time that is left that each descent from a plan to start from takes, beside annealing."""
-STARTING = 0.25
+STARTING = 0.4
 """The share of the time after which no more plans to start from are looked for."""
 IN_VAIN = 5
 """After so many cycles without a better plan there are no more."""
@@ -47,6 +47,8 @@ EVEN = 8
 """Plans of even stages that are scored beside those that were handed over."""
 REORDERED = 200_000
 """Tasks that branch and bound looks at, node by node, for a better order of the best plan."""
+NODE_S, REORDERING = 25e-6, 0.1
+"""What it takes for each of them, and the share of the time that is left that it may take."""
 MIN_NODES = 500
 """Fewer are no search."""
 
@@ -308,7 +310,8 @@ class LocalSearch:
 
     def _reordered(self, here: Candidate) -> Candidate:
         """The plan in a better order of its tasks, where branch and bound finds one."""
-        nodes = REORDERED // max(1, self._scorer.tasks(here.scored.plan))
+        looks = self.known.in_time(REORDERED, NODE_S, REORDERING)
+        nodes = looks // max(1, self._scorer.tasks(here.scored.plan))
         if self.known.over() or nodes < MIN_NODES:
             return here
         scored = self._scorer.reorder(here.scored, nodes)

@@ -138,13 +138,17 @@ class Incumbent:
         """So many looks at rows of stages, or fewer where less work or time is left. look_s: of a look. share: of
         what is left.
         """
-        most = float(looks)
+        most = self.in_time(looks, look_s, share)
         if self._steps:
-            most = min(most, share * (self._steps - self.spent) * ROWS)
-        if self._context.deadline_s is not None:
-            left_s = self._context.deadline_s - LEAST_MARGIN_S - time.monotonic()
-            most = min(most, share * left_s / max(look_s, 1e-9))
-        return max(1, int(most))
+            most = min(most, int(share * (self._steps - self.spent) * ROWS))
+        return max(1, most)
+
+    def in_time(self, most: int, each_s: float, share: float) -> int:
+        """So many, or fewer where less time is left. each_s: of one. share: of what is left."""
+        if self._context.deadline_s is None:
+            return most
+        left_s = self._context.deadline_s - LEAST_MARGIN_S - time.monotonic()
+        return max(0, min(most, int(share * left_s / max(each_s, 1e-9))))
 
     def _tell(self) -> None:
         """Progress as solvers show it: incumbent, bound, gap."""

@@ -64,16 +64,16 @@ def test_a_plan_that_takes_long_to_score_leaves_the_search_its_half(monkeypatch:
     def slow(host: Host, trial: Trial, searches: Searches) -> Outcome:
         given[trial.planner.label.partition("[")[0]] = trial.timeout_s
         outcome = run_trial(host, trial, searches)
-        if trial.planner.label == "layout":
+        if trial.planner.label == "uniform":
             time.sleep(30)
         return outcome
 
     monkeypatch.setattr(best_module, "run_trial", slow)
-    found = best(Few(), workload(Pins(tensor_parallel=2, pipeline=2)), timeout_s=12)
-    (layout,) = (entry for entry in found.entries if entry.planner == "layout")
-    assert re.match(r"timeout: finding its plan and scoring it took more than \d\.?\d? s$", layout.reason)
-    assert given["local-search"] == pytest.approx(6, abs=0.5)
-    assert [entry.planner for entry in found.ranked] == ["local-search"]
+    found = best(Few("uniform"), workload(Pins()), timeout_s=12)
+    (uniform,) = (entry for entry in found.entries if entry.planner == "uniform")
+    assert re.match(r"timeout: finding its plan and scoring it took more than \d\.?\d? s$", uniform.reason)
+    assert 4 < given["local-search"] < 6
+    assert {entry.planner for entry in found.ranked} == {"layout", "local-search"}
 
 
 def test_the_bound_is_sought_once_for_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,13 +208,15 @@ def test_no_time() -> None:
 
 
 class Few(Host):
-    """A host with two planners: one, and the search."""
+    """A host with one planner and the search, or with more."""
+
+    def __init__(self, *more: str) -> None:
+        super().__init__()
+        self._names = {"layout", "local-search", *more}
 
     def slot(self, name: str) -> Any:
         found = super().slot(name)  # type: ignore[arg-type]
-        return {
-            key: each for key, each in found.items() if name != "planners" or key in ("layout", "local-search")
-        }
+        return {key: each for key, each in found.items() if name != "planners" or key in self._names}
 
 
 @pytest.fixture
