@@ -227,8 +227,8 @@ class _Contest:
     def enter(self, label: str, trial: Trial, seconds: float, limit_s: float | None) -> None:
         """Run a planner for so long, or say why not. Raises KeyboardInterrupt where no plan is known yet.
 
-        limit_s: with the scoring of its plan, which takes long where there are many micro-batches. Where it is None
-        or no plan is known yet, the plan is scored however long it takes.
+        limit_s: with the scoring of its plan, which takes long where there are many micro-batches. Where it is
+        None, or no plan is known yet, the plan is scored however long it takes.
         """
         reason = self._ended(seconds)
         outcome = None
