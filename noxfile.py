@@ -29,7 +29,7 @@ FAST = (
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """All tests but those that need torch: some fourteen minutes on two cores."""
+    """All tests but those that need torch: some thirteen minutes on two cores."""
     session.install(*INSTALL)
     session.run("pytest", "-n", "auto", "--dist", "worksteal", *session.posargs)
 
