@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 
 from pipebench.bench.components import Ready, lacking_ranks, ready_planner
@@ -234,14 +234,15 @@ class _Contest:
         outcome = None
         if not reason:
             self._told(label)
-            free = limit_s is None or not math.isfinite(self._incumbent_s)
-            limited = nullcontext() if free else time_limit(round(limit_s or 0.1, 1), SCORING, SCORING_HINT)
+            limited: AbstractContextManager[None] = nullcontext()
+            if limit_s is not None and math.isfinite(self._incumbent_s):
+                limited = time_limit(round(limit_s, 1), SCORING, SCORING_HINT)
             try:
                 with limited:
                     outcome = run_trial(self._host, replace(trial, timeout_s=seconds), self._searches)
                 reason = self._terms.refusal(outcome)
             except LimitReached as late:
-                reason = f"timeout: {late.message}"
+                reason = f"timeout: {late}"
             except KeyboardInterrupt:
                 if not self.ranked():
                     raise

@@ -313,7 +313,7 @@ class _Prices:
         lanes = range(len(self._homes))
         kinds: dict[tuple[LinkLevel, int, tuple[int, ...]], int] = {}
         ports: dict[Port, int] = {}
-        passages: dict[tuple[int, float], Passage] = {}
+        passages: dict[tuple[int, float], tuple[int, Passage]] = {}
         link = np.full((len(lanes), len(lanes)), -1, np.int64)
         passed: list[list[tuple[int, int]]] = []
         for one, other in product(lanes, lanes):
@@ -322,14 +322,16 @@ class _Prices:
                 continue
             ends = self._homes[one], self._homes[other]
             for each in ports_between(cluster, *ends) if cluster.link_mode != "delay" else ():
-                passages.setdefault((each.groups, each.bandwidth_bytes_s), each)
-                kind = list(passages).index((each.groups, each.bandwidth_bytes_s))
+                kind, _ = passages.setdefault((each.groups, each.bandwidth_bytes_s), (len(passages), each))
                 passed[-1].append((ports.setdefault(each.port, len(ports)), kind))
             ranks = shares * (min(map(len, ends)) // degree)
             crossed = level_between(cluster, *ends), ranks, tuple(sorted({kind for _, kind in passed[-1]}))
             link[one, other] = kinds.setdefault(crossed, len(kinds))
         occupied = np.array(
-            [[[each.occupied_ns(size) for size in some.tolist()] for each in passages.values()] for some in sent],
+            [
+                [[each.occupied_ns(size) for size in some.tolist()] for _, each in passages.values()]
+                for some in sent
+            ],
             np.int64,
         ).reshape(2, len(passages), len(sent[0]))
         there, back = (
