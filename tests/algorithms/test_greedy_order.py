@@ -3,6 +3,7 @@
 import itertools
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -55,19 +56,34 @@ def drawn_tables(draw: Callable[..., int]) -> Tables:
     )
 
 
+def hosted(tables: Tables, lane: int) -> list[int]:
+    """The stages of a lane."""
+    return [stage for stage, at in enumerate(tables.lane_of) if at == lane]
+
+
+def roomy(tables: Tables) -> list[int]:
+    """By lane, the first of its limits that all lanes keep to with one micro-batch in each stage."""
+    least = most_bytes(tables, [1] * len(tables.forward))
+    fitting = [each for each in zip(*tables.limits, strict=True) if all(map(int.__ge__, each, least))]
+    return list(fitting[0]) if fitting else [2**62] * len(least)
+
+
 Ends = dict[tuple[str, int, int], int]
 
 
 def plain(tables: Tables, caps: list[int], split: bool) -> tuple[list[Order], int, list[int]]:
     """Orders of lanes, when all has ended, and the peak of each lane.
 
-    A message leaves when its link and its ports are free; of several that could, the one that was sent first.
+    A message leaves when its link and its ports are free; of several that could, the one that was sent first. A
+    forward of any but the oldest micro-batch of a lane runs where, with it, all of that one still has room.
     """
+    room = roomy(tables)
     back = "I" if split else "B"
     whole = {"F": tables.forward, back: tables.backward, "W": tables.weight}
     if split:
         whole[back] = [a - b for a, b in zip(tables.backward, tables.weight, strict=True)]
     kinds = [back, "F", *(["W"] if split else [])]
+    release = "W" if split else back
     left = [(kind, stage) for kind in kinds for stage in range(len(caps)) for _ in range(tables.count)]
     ended: Ends = {}
     arrived: dict[tuple[str, int, int, int], int] = {}
@@ -79,11 +95,26 @@ def plain(tables: Tables, caps: list[int], split: bool) -> tuple[list[Order], in
     def ran(kind: str, stage: int) -> int:
         return sum(one == kind and at == stage for one, at, _ in ended)
 
+    def oldest(lane: int) -> int:
+        return min(ran(release, stage) for stage in hosted(tables, lane))
+
+    def fits(stage: int, number: int) -> bool:
+        lane = tables.lane_of[stage]
+        inside = hosted(tables, lane)
+        live = {(s, n) for kind, s, n in ended if kind == "F"} - {
+            (s, n) for kind, s, n in ended if kind == release
+        }
+        live |= {(stage, number), *((s, oldest(lane)) for s in inside)}
+        bytes_ = sum(tables.each[s] for s, _ in live if s in inside) + sum(tables.while_live[s] for s in inside)
+        return tables.held[lane] + bytes_ + max(tables.workspace[s] for s in inside) <= room[lane]
+
     def start(kind: str, stage: int) -> tuple[int, int, int, int] | None:
         number = ran(kind, stage)
         neighbours = {"F": tables.before, back: tables.after}.get(kind, [[]] * len(caps))[stage]
         waits: list[tuple[str, int, int]] = []
-        if kind == "F" and number - ran(kinds[-1] if split else back, stage) >= caps[stage]:
+        if kind == "F" and number - ran(release, stage) >= caps[stage]:
+            return None
+        if kind == "F" and number > oldest(tables.lane_of[stage]) and not fits(stage, number):
             return None
         if kind == back:
             waits.append(("F", stage, number))
@@ -130,12 +161,12 @@ def plain(tables: Tables, caps: list[int], split: bool) -> tuple[list[Order], in
                 if sender == stage:
                     waiting.append((free[lane], kind, (stage, reader, ns), number))
         lanes[lane].append((kind, stage, number))
-        released = ran("W" if split else back, stage)
+        released = ran(release, stage)
         live = ran("F", stage) - released
         if kind == "F":
             used[lane] += tables.each[stage] + (tables.while_live[stage] if live == 1 else 0)
         peak[lane] = max(peak[lane], used[lane] + tables.workspace[stage])
-        if kind == ("W" if split else back):
+        if kind == release:
             used[lane] -= tables.each[stage] + (tables.while_live[stage] if live == 0 else 0)
     for stage, lane in enumerate(tables.lane_of):
         free[lane] += tables.reduce[stage]
@@ -148,6 +179,32 @@ def test_it_is_the_plain_statement(tables: Tables, split: bool) -> None:
     for caps in itertools.chain(*numbers_in_flight(tables, tables.count)):
         made = GreedyOrder(tables, caps, split)
         assert (made.orders, made.makespan_ns, made.peak_bytes) == plain(tables, caps, split)
+
+
+@settings(max_examples=300, deadline=None)
+@given(drawn_tables(), st.booleans())
+def test_where_one_micro_batch_fits_every_order_does(tables: Tables, split: bool) -> None:
+    """In the reserve, too, where it does there."""
+    least = most_bytes(tables, [1] * len(tables.forward))
+    tight = replace(tables, limits=[(most, most + 1) for most in least])
+    for caps in itertools.chain(*numbers_in_flight(tables, tables.count)):
+        assert GreedyOrder(tight, caps, split).rank[0] == 0
+        assert all(map(int.__le__, GreedyOrder(tight, caps, split).peak_bytes, least))
+
+
+def test_a_stage_waits_for_room_where_the_numbers_in_flight_would_leave_none() -> None:
+    """Two stages on a device of three bytes, each with one a micro-batch: beside the first micro-batch, which will
+    have two, one of them has room for a second.
+    """
+    tables = Tables(
+        3, [1, 5, 1], [1, 1, 1], [0] * 3, [0] * 3, [[], [(0, 0)], [(1, 0)]], [[(1, 0)], [(2, 0)], []], [0, 1, 0],
+        each=[1, 1, 1], while_live=[0] * 3, workspace=[0] * 3, held=[0, 0], limits=[(3,), (3,)],
+    )  # fmt: skip
+    order = GreedyOrder(tables, [3, 3, 3], False)
+    assert order.orders[0][:4] == [("F", 0, 0), ("F", 0, 1), ("F", 2, 0), ("B", 2, 0)]
+    roomy = GreedyOrder(replace(tables, limits=[(5,), (3,)]), [3, 3, 3], False)
+    assert roomy.orders[0][:3] == [("F", 0, 0), ("F", 0, 1), ("F", 0, 2)]
+    assert order.peak_bytes[0] == 3 < roomy.peak_bytes[0]
 
 
 @settings(max_examples=100, deadline=None)

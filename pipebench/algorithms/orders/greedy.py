@@ -1,4 +1,9 @@
-"""Greedy orders of a plan: whenever a lane is free, it runs what it can start first."""
+"""Greedy orders of a plan: whenever a lane is free, it runs what it can start first and has room for.
+
+No lane runs a forward that would leave too little room for its oldest micro-batch in all of its stages. So this
+one can always go on: no order stands still for memory, and where one micro-batch in each stage fits, every order
+does (Dijkstra's banker's algorithm, EWD 108).
+"""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -20,6 +25,8 @@ WAITS = -1
 class GreedyOrder:
     """The order with these most micro-batches in flight, by stage. split: weight gradients are tasks.
 
+    It leaves the reserve free where one micro-batch in each stage does, else it fits in memory where they do, else
+    it takes any.
     below: the rank of another order of these tables. This one is left (`complete` is False) as soon as it is seen
     not to be below that.
     orders: by lane. peak_bytes: by lane. Raises UnsupportedProblem where stages wait for each other in a circle.
@@ -40,6 +47,7 @@ class GreedyOrder:
             self._tasks,
             self._free,
             peak,
+            np.array(tables.room, np.int64),
             np.array(most_bytes, np.int64),
             most_ns,
             count,
@@ -107,6 +115,7 @@ def run(
     tasks: IntArray,
     free: IntArray,
     peak: IntArray,
+    room: IntArray,
     most_bytes: IntArray,
     most_ns: int,
     count: int,
@@ -120,8 +129,9 @@ def run(
 
     Of all that can start first the smaller kind goes first, then the smaller micro-batch, then the later stage.
     tasks: (kind, stage, micro-batch) in the order in which they start; not written where it has no rows.
-    free: by lane, when its last task ends. peak: bytes by lane; without micro-batches at first. most_bytes: by
-    lane. most_ns: of the end of each task that must follow. duration: shape (kinds, stages).
+    free: by lane, when its last task ends. peak: bytes by lane; without micro-batches at first. room: by lane,
+    bytes for which forwards wait. most_bytes: by lane, a limit. most_ns: of the end of each task that must follow.
+    duration: shape (kinds, stages).
     """
     first, rows, sent_first, sent, port_first, ports = waits
     kinds, stages = duration.shape
@@ -134,6 +144,13 @@ def run(
         for each in range(kinds):
             left[lane_of[at]] += count * duration[each, at]
     done = np.zeros((kinds, stages), np.int64)
+    # Of each lane its oldest micro-batch; its bytes at most while that one is in all stages, others as they are.
+    oldest, kept = np.zeros(lanes, np.int64), np.zeros(lanes, np.int64)
+    for at in range(stages):
+        kept[lane_of[at]] = max(kept[lane_of[at]], memory[2, at])
+    kept += peak
+    for at in range(stages):
+        kept[lane_of[at]] += memory[0, at] + memory[1, at]
     # When the messages of each row arrive; of those that still wait for a link or port, when they are sent.
     arrived, gone = np.zeros((len(rows), count), np.int64), np.zeros(len(rows), np.int64)
     link_free = np.zeros(lanes * lanes, np.int64)
@@ -177,6 +194,9 @@ def run(
             ready = max(ready, free[here])
             if here == lane or ready > next_start[here] or ready == ANY:
                 continue
+            crowded = kept[here] + memory[0, at] > room[here]
+            if crowded and each == AHEAD and ran > oldest[here]:
+                continue
             chosen, other = next_kind[here], next_stage[here]
             if (
                 ready < next_start[here]
@@ -192,6 +212,9 @@ def run(
                     if ready > start:
                         continue
                     at = hosted[place]
+                    crowded = kept[lane] + memory[0, at] > room[lane]
+                    if crowded and each == AHEAD and done[AHEAD, at] > oldest[lane]:
+                        continue
                     if ready < start or (each == chosen and done[each, at] < done[each, other]):
                         chosen, other, start = each, at, ready
             next_kind[lane], next_stage[lane], next_start[lane] = chosen, other, start
@@ -241,6 +264,8 @@ def run(
         live = done[AHEAD, stage] - done[releases, stage]
         if kind == AHEAD:
             used[lane] += memory[0, stage] + (memory[1, stage] if live == 1 else 0)
+            if number > oldest[lane]:
+                kept[lane] += memory[0, stage]
         peak[lane] = max(peak[lane], used[lane] + memory[2, stage])
         last = free[lane] + (count - 1 - number) * duration[kind, stage]
         if free[lane] + left[lane] > most_ns or last + tail[kind, stage] > most_ns:
@@ -249,6 +274,10 @@ def run(
             return turn
         if kind == releases:
             used[lane] -= memory[0, stage] + (memory[1, stage] if live == 0 else 0)
+            if number > oldest[lane]:
+                kept[lane] -= memory[0, stage]
+            else:
+                kept[lane] -= _next_oldest(oldest, lane, done, releases, memory, hosted, lane_first)
         for each in range(kinds):
             changed[each, 0], changed[each, 1] = each, stage
         changes = kinds
@@ -273,6 +302,30 @@ def run(
                     changes += 1
         turn += 1
     return total
+
+
+@kernel
+def _next_oldest(
+    oldest: IntArray,
+    lane: int,
+    done: IntArray,
+    releases: int,
+    memory: IntArray,
+    hosted: IntArray,
+    lane_first: IntArray,
+) -> int:
+    """Find the oldest micro-batch of a lane. Returns what it holds there where it is another one than before."""
+    least, bytes_ = ANY, 0
+    for place in range(lane_first[lane], lane_first[lane + 1]):
+        least = min(least, done[releases, hosted[place]])
+    if least == oldest[lane]:
+        return 0
+    oldest[lane] = least
+    for place in range(lane_first[lane], lane_first[lane + 1]):
+        at = hosted[place]
+        if done[releases, at] == least < done[AHEAD, at]:
+            bytes_ += memory[0, at]
+    return bytes_
 
 
 @kernel

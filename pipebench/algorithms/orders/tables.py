@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import add, ge
 from typing import NamedTuple
 
 import numpy as np
@@ -155,6 +156,21 @@ class Tables:
     def memory(self) -> IntArray:
         """Bytes of a micro-batch, of what is there while one is live, and of a workspace; shape (3, stages)."""
         return np.array([self.each, self.while_live, self.workspace], np.int64)
+
+    @cached_property
+    def room(self) -> list[int]:
+        """By lane, the bytes that an order keeps to: the first limits that do for one micro-batch in each stage.
+
+        ANY where none do.
+        """
+        workspace, least = [0] * len(self.held), list(self.held)
+        for stage, lane in enumerate(self.lane_of):
+            workspace[lane] = max(workspace[lane], self.workspace[stage])
+            least[lane] += self.each[stage] + self.while_live[stage]
+        for limits in zip(*self.limits, strict=True):
+            if all(map(ge, limits, map(add, least, workspace))):
+                return list(limits)
+        return [ANY] * len(self.held)
 
     @cached_property
     def waits(self) -> Waits:

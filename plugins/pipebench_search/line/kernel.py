@@ -36,7 +36,8 @@ def look(costs: Costs, stages: IntArray, split: bool, most_ns: int) -> int:
         return ANY
     free = np.zeros(lanes, np.int64)
     tasks = np.zeros((0, 3), np.int64)
-    ran = run(tasks, free, peak, costs.limit, most_ns, costs.micro_batches, caps, duration, lane_of, memory, waits)
+    limit, micro_batches = costs.limit, costs.micro_batches
+    ran = run(tasks, free, peak, limit, limit, most_ns, micro_batches, caps, duration, lane_of, memory, waits)
     if ran < len(duration) * count * costs.micro_batches:
         return ANY
     ns = int((free + reduce).max())
