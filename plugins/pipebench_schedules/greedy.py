@@ -27,7 +27,8 @@ def schedule(problem: Problem, plan: Plan, context: Context) -> FiniteSchedule:
     as many, one; not more than `live` allows or the plan declares) and in whether weight gradients are tasks of
     their own, which fill waits. What the plan declares is tried first.
 
-    The one with the smallest excess where none fits. Raises UnsupportedProblem where stages differ in micro-batch
+    Forwards wait for memory: where one micro-batch in each stage fits, every order does. The one with the smallest
+    excess where none fits. Raises UnsupportedProblem where stages differ in micro-batch
     and where there are more tasks than can be listed.
     """
     count = equal_micro_batches(problem, plan, "greedy")

@@ -259,6 +259,7 @@ def test_a_night_that_is_asked_to_end_keeps_what_there_is(
         os.kill(os.getpid(), request_to_end)
 
     monkeypatch.setattr(Measurement, "rounds", rounds)
+    signal.signal(request_to_end, signal.SIG_DFL)  # the tests may run under nohup
     with pytest.raises(KeyboardInterrupt):
         record(HOST, request(of(GOOD)), prepare(tmp_path, datetime.now(UTC)), 60.0)
     assert signal.getsignal(request_to_end) is signal.SIG_DFL

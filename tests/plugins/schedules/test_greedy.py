@@ -110,10 +110,8 @@ def test_stages_that_declare_nothing_keep_any_number() -> None:
     assert ns(problem, plan.with_in_flight([1, 0, 0])) > ns(problem, plan)
 
 
-@given(seed=st.integers(0, 10**6))
-@settings(max_examples=60)
-def test_any_placement_of_any_graph_has_a_valid_order(seed: int) -> None:
-    draw = random.Random(seed)
+def any_placement(draw: random.Random) -> tuple[Problem, Plan]:
+    """A graph of two to six operators, each a stage, on any devices."""
     operators = draw.randint(2, 6)
     edges = [(i, (draw.randint(i + 1, operators - 1),), draw.randint(0, 9)) for i in range(operators - 1)]
     problem = dag_problem(
@@ -129,16 +127,42 @@ def test_any_placement_of_any_graph_has_a_valid_order(seed: int) -> None:
     plan = stages_plan([[k] for k in range(operators)])
     sets = draw.randint(1, operators)
     stages = tuple(replace(stage, devices=(draw.randrange(sets),)) for stage in plan.stages)
-    plan = replace(plan, stages=stages, placement=placement_kind_of([stage.devices for stage in stages]))
+    return problem, replace(plan, stages=stages, placement=placement_kind_of([stage.devices for stage in stages]))
+
+
+def used(plan: Plan) -> set[int]:
+    """The devices of stages, of which each has one."""
+    return {device for stage in plan.stages for device in stage.devices}
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=60)
+def test_any_placement_of_any_graph_has_a_valid_order(seed: int) -> None:
+    problem, plan = any_placement(random.Random(seed))
     work = max(
         sum(
             round(1e9 * (costs.forward_s[0] + costs.backward_s[0]))
-            for stage, costs in zip(stages, problem.profile.costs[0].operators, strict=True)
+            for stage, costs in zip(plan.stages, problem.profile.costs[0].operators, strict=True)
             if stage.devices == (device,)
         )
-        for device in range(sets)
+        for device in used(plan)
     )
     assert ns(problem, plan) >= work * problem.mini_batch
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=60)
+def test_where_devices_have_room_for_one_micro_batch_in_each_stage_its_order_fits(seed: int) -> None:
+    """Whatever stages share a device: one may wait for the room that another one takes."""
+    problem, plan = any_placement(random.Random(seed))
+    model = CostModel(problem)
+    edges, need = model.messages(plan), dict.fromkeys(used(plan), 0)
+    for position, stage in enumerate(plan.stages):
+        need[stage.devices[0]] += model.stage_memory(plan, position, edges).peak(1)
+    kinds = tuple(replace(kind, memory_bytes=max(need.values())) for kind in problem.cluster.types)
+    small = replace(problem, cluster=replace(problem.cluster, types=kinds))
+    made = schedule(small, plan, Context(options=GreedyOptions()))
+    assert check_schedule(small, plan, made).status == "valid"
 
 
 def test_it_keeps_to_memory_where_an_order_does() -> None:
