@@ -35,10 +35,7 @@ def _fit(tables: Tables, caps: list[int]) -> bool:
 
 def _room(tables: Tables) -> list[int]:
     """Bytes of each lane for micro-batches."""
-    workspace = [0] * len(tables.held)
-    for stage, lane in enumerate(tables.lane_of):
-        workspace[lane] = max(workspace[lane], tables.workspace[stage])
-    taken = zip(tables.limits, tables.held, workspace, strict=True)
+    taken = zip(tables.limits, tables.held, tables.largest_workspace, strict=True)
     return [limits[-1] - held - most for limits, held, most in taken]
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from operator import add, ge
+from operator import ge
 from typing import NamedTuple
 
 import numpy as np
@@ -163,14 +163,21 @@ class Tables:
 
         ANY where none do.
         """
-        workspace, least = [0] * len(self.held), list(self.held)
+        least = [held + most for held, most in zip(self.held, self.largest_workspace, strict=True)]
         for stage, lane in enumerate(self.lane_of):
-            workspace[lane] = max(workspace[lane], self.workspace[stage])
             least[lane] += self.each[stage] + self.while_live[stage]
         for limits in zip(*self.limits, strict=True):
-            if all(map(ge, limits, map(add, least, workspace))):
+            if all(map(ge, limits, least)):
                 return list(limits)
         return [ANY] * len(self.held)
+
+    @cached_property
+    def largest_workspace(self) -> list[int]:
+        """By lane, the bytes of the task that needs most."""
+        most = [0] * len(self.held)
+        for stage, lane in enumerate(self.lane_of):
+            most[lane] = max(most[lane], self.workspace[stage])
+        return most
 
     @cached_property
     def waits(self) -> Waits:
