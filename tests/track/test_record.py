@@ -259,10 +259,13 @@ def test_a_night_that_is_asked_to_end_keeps_what_there_is(
         os.kill(os.getpid(), request_to_end)
 
     monkeypatch.setattr(Measurement, "rounds", rounds)
-    signal.signal(request_to_end, signal.SIG_DFL)  # the tests may run under nohup
-    with pytest.raises(KeyboardInterrupt):
-        record(HOST, request(of(GOOD)), prepare(tmp_path, datetime.now(UTC)), 60.0)
-    assert signal.getsignal(request_to_end) is signal.SIG_DFL
+    before = signal.signal(request_to_end, signal.SIG_DFL)  # the tests may run under nohup
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            record(HOST, request(of(GOOD)), prepare(tmp_path, datetime.now(UTC)), 60.0)
+        assert signal.getsignal(request_to_end) is signal.SIG_DFL
+    finally:
+        signal.signal(request_to_end, before)
     night = open_history(tmp_path).nights[0].night
     assert (len(night.measured), night.notices) == (1, ("the measurement ended early: interrupted",))
     before = signal.signal(request_to_end, signal.SIG_IGN)

@@ -7,6 +7,7 @@ from itertools import combinations, pairwise, product
 import pytest
 from msgspec.structs import replace
 
+from pipebench.algorithms.orders.tables import ANY, Tables
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Pins, Problem, RegimeMode
 from pipebench.domain.recomputation import Recompute
@@ -86,10 +87,15 @@ def test_no_row_is_faster_than_a_step_in_async(number: int) -> None:
     assert found is None or least is None or found <= STEP * least
 
 
-def test_hardly_any_row_is_faster_in_sync() -> None:
-    """The estimate is that of forwards and backwards in turn; other orders may be faster, most of all where memory
-    is short: of one problem the fastest row, which is not kept, takes 11 % less.
+@pytest.mark.parametrize(("waits", "most"), [(False, 1.12), (True, 1.13)])
+def test_hardly_any_row_is_faster_in_sync(monkeypatch: pytest.MonkeyPatch, waits: bool, most: float) -> None:
+    """The estimate is that of forwards and backwards in turn; other orders may be faster.
+
+    waits: whether some orders have more in flight than memory holds, so that forwards wait. Rows that are kept have
+    room for all that they have in flight; of one problem the fastest takes 11 % less than these.
     """
+    if not waits:
+        monkeypatch.setattr(Tables, "room", property(lambda self: [ANY] * len(self.held)))
     ratios = []
     for number in range(8):
         problem = tight(number, "sync")
@@ -97,7 +103,7 @@ def test_hardly_any_row_is_faster_in_sync() -> None:
         assert (found is None) == (least is None)
         ratios.append(1.0 if found is None or least is None else found / least)
     assert sorted(ratios)[len(ratios) // 2] == 1.0
-    assert max(ratios) < 1.13
+    assert max(ratios) < most
 
 
 @pytest.mark.parametrize("mode", ["sync", "async"])

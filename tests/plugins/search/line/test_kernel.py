@@ -22,6 +22,7 @@ from pipebench_search.line.annealing import ANYWHERE, PLACED
 from pipebench_search.line.kernel import look, neighbour
 from pipebench_search.line.tables import CAP, END, LANE, WAY, Line, line_of
 from pipebench_search.score import CachedCosts
+from tests.algorithms.test_greedy_order import most_bytes
 from tests.builders import cluster, dag_problem
 from tests.plugins.running import services
 from tests.plugins.search.tight import on_nodes, tight
@@ -73,23 +74,13 @@ def by_lane(line: Line, stages: IntArray, tables: Tables, bytes_: list[int]) -> 
     return found
 
 
-def one_micro_batch(tables: Tables) -> list[int]:
-    """By lane, the bytes of one micro-batch in each stage."""
-    stages = range(len(tables.forward))
-    hosted = [[stage for stage in stages if tables.lane_of[stage] == lane] for lane in range(len(tables.held))]
-    return [
-        held + sum(tables.each[s] + tables.while_live[s] for s in some) + max(tables.workspace[s] for s in some)
-        for held, some in zip(tables.held, hosted, strict=True)
-    ]
-
-
 def compare(line: Line, stages: IntArray, tables: Tables, split: bool, limit: IntArray) -> None:
     """What the kernel and greedy orders say where lanes have so many bytes."""
     ns = look(line.costs._replace(limit=limit), stages, split, ANY - 1)
     limits = dict(zip((tables.lane_of[at] for at in range(len(stages))), limit[stages[:, LANE]], strict=True))
     tables = replace(tables, limits=[(int(limits[lane]),) for lane in range(len(tables.held))])
     order = GreedyOrder(tables, stages[:, CAP].tolist(), split)
-    if any(need > limits[lane] for lane, need in enumerate(one_micro_batch(tables))):
+    if any(need > limits[lane] for lane, need in enumerate(most_bytes(tables, [1] * len(stages)))):
         assert ns == ANY or ns >= order.makespan_ns  # one micro-batch at a time, at best
         return
     # An update is a line through two points; each is rounded.
@@ -122,7 +113,7 @@ def test_rows_of_stages_take_what_their_plan_takes_in_greedy_order(
                 order = GreedyOrder(tables, stages[:, CAP].tolist(), split)
                 peaks = by_lane(line, stages, tables, order.peak_bytes)
                 compare(line, stages, tables, split, peaks)
-                least = by_lane(line, stages, tables, one_micro_batch(tables))
+                least = by_lane(line, stages, tables, most_bytes(tables, [1] * len(stages)))
                 compare(line, stages, tables, split, least)
                 for lane in set(stages[:, LANE].tolist()):
                     compare(line, stages, tables, split, peaks - (np.arange(len(peaks)) == lane))
