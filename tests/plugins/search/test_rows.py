@@ -91,8 +91,8 @@ def test_no_row_is_faster_than_a_step_in_async(number: int) -> None:
 def test_hardly_any_row_is_faster_in_sync(monkeypatch: pytest.MonkeyPatch, waits: bool, most: float) -> None:
     """The estimate is that of forwards and backwards in turn; other orders may be faster.
 
-    waits: whether some orders have more in flight than memory holds, so that forwards wait. Rows that are kept have
-    room for all that they have in flight; of one problem the fastest takes 11 % less than these.
+    waits: whether some orders have more in flight than memory holds, so that forwards wait. Rows that are kept
+    have room for all that they have in flight; of one problem the fastest takes 11 % less than these.
     """
     if not waits:
         monkeypatch.setattr(Tables, "room", property(lambda self: [ANY] * len(self.held)))
