@@ -148,7 +148,8 @@ def run(
     oldest, kept = np.zeros(lanes, np.int64), np.zeros(lanes, np.int64)
     for at in range(stages):
         kept[lane_of[at]] = max(kept[lane_of[at]], memory[2, at])
-    kept += peak
+    for lane in range(lanes):
+        kept[lane] += peak[lane]
     for at in range(stages):
         kept[lane_of[at]] += memory[0, at] + memory[1, at]
     # When the messages of each row arrive; of those that still wait for a link or port, when they are sent.
@@ -246,7 +247,8 @@ def run(
                 held_up[place, 1] = held_up[place, 2] = arrived[row, gone[row]]
             else:
                 number_held_up -= 1
-                held_up[place] = held_up[number_held_up]
+                for column in range(3):
+                    held_up[place, column] = held_up[number_held_up, column]
             if done[each, at] == sent_number:
                 changed[woken, 0], changed[woken, 1] = each, at
                 woken += 1
@@ -334,8 +336,10 @@ def _ranks(waits: Waits) -> IntArray:
 
     Those of forwards go first, by who sends and who waits, then those of backwards, by who waits and who sends.
     """
-    rank, ahead = np.arange(len(waits.rows)), waits.first[AHEAD, 0]
-    rank[:ahead] += len(rank)
+    rows, ahead = len(waits.rows), waits.first[AHEAD, 0]
+    rank = np.empty(rows, np.int64)
+    for row in range(rows):
+        rank[row] = row + rows if row < ahead else row
     for place in range(waits.sent_first[AHEAD, 0], len(waits.sent)):
         rank[waits.sent[place]] = place
     return rank

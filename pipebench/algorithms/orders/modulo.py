@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipebench.algorithms.jit import kernel
+from pipebench.algorithms.jit import assign, kernel
 from pipebench.algorithms.orders.tables import AHEAD, ANY, BACK, Tables, Waits
 from pipebench.costs.quantise import IntArray
 
@@ -95,7 +95,8 @@ def shortest(task_ns: IntArray, message_ns: IntArray, most_ns: int, work: Work) 
     while low < high:
         if _placed(tried, sent, at, work):
             high = at
-            task_ns[:], message_ns[:] = tried, sent
+            assign(task_ns, tried)
+            assign(message_ns, sent)
         else:
             low = at + 1
         if high - low <= high >> FINE:

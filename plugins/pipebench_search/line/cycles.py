@@ -206,13 +206,13 @@ def _units(rounds: list[int]) -> int:
 def compile_kernels() -> None:
     """Those of cycles, by one operator that costs nothing: problems that are seen through do not anneal."""
     one, two = np.zeros(1, np.int64), np.zeros((1, 1), np.int64)
-    four, sums = np.zeros((0, 1, 1, 1), np.int64), np.zeros((1, 1, 2), np.int64)
+    four, three = np.zeros((0, 1, 1, 1), np.int64), np.zeros((2, 1, 1), np.int64)
     costs = Costs(
-        shape_of=one, link=two - 1, forward=sums, backward=sums, weight=sums, state=sums, saved=sums,
-        parameters=sums, workspace=two, transient=four, recomputes=one, update=np.zeros((1, 2)),
+        shape_of=one, link=two - 1, sums=np.zeros((6, 1, 1, 2), np.int64), workspace=two, transient=four,
+        recomputes=one, update=np.zeros((1, 2)),
         first_made=np.zeros(2, np.int64), first_reader=np.zeros(2, np.int64), reader=one, last_reader=one,
-        there=two, back=two, port_first=np.zeros(2, np.int64), ports=np.zeros((0, 2), np.int64),
-        occupied=np.zeros((2, 0, 1), np.int64), buffer=two, input=two,
+        sent=three, port_first=np.zeros(2, np.int64), ports=np.zeros((0, 2), np.int64),
+        occupied=np.zeros((2, 0, 1), np.int64), received=three,
         limit=one + 1, mode=0, micro_batches=1, steady=0,
     )  # fmt: skip
     stages = np.array([[1, 0, 0, 1]], np.int64)

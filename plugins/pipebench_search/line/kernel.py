@@ -1,6 +1,7 @@
 """What rows of stages take by the clock, and their random neighbours, in compiled code."""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -9,7 +10,24 @@ from pipebench.algorithms.orders.greedy import run
 from pipebench.algorithms.orders.modulo import Work, shortest
 from pipebench.algorithms.orders.tables import ANY, Waits
 from pipebench.costs.quantise import IntArray
-from pipebench_search.line.tables import CAP, DELAY, END, HALF, LANE, WAY, Costs
+from pipebench_search.line.tables import (
+    BACK,
+    BACKWARD,
+    BUFFER,
+    CAP,
+    DELAY,
+    END,
+    FORWARD,
+    HALF,
+    INPUT,
+    LANE,
+    PARAMETERS,
+    SAVED,
+    STATE,
+    WAY,
+    WEIGHT,
+    Costs,
+)
 
 MODULUS, FACTOR = 2**31 - 1, 48271
 """Random numbers of Park and Miller, Communications of the ACM 31 (1988), with the factor of 1993."""
@@ -20,6 +38,15 @@ Shares = tuple[float, float, float, float, float, float, float, float]
 """The share of moves of each kind and all kinds before it."""
 
 
+class Most(NamedTuple):
+    """How many lanes, ways and stages there are, and micro-batches in flight of each stage, at most."""
+
+    lanes: int
+    ways: int
+    stages: int
+    in_flight: int
+
+
 @kernel
 def look(costs: Costs, stages: IntArray, split: bool, most_ns: int) -> int:
     """The ns of a mini-batch in greedy order, as `greedy[links=true]` has it, in async in the pattern of `modulo`.
@@ -27,26 +54,32 @@ def look(costs: Costs, stages: IntArray, split: bool, most_ns: int) -> int:
     ANY: above the limit, or too large.
     stages: rows of (END, LANE, WAY, CAP), at least one. split: weight gradients are tasks of their own.
     """
-    if costs.steady:
-        return _in_pattern(costs, stages, most_ns)
-    lanes, count = len(costs.shape_of), len(stages)
-    duration, memory, lane_of, caps, reduce, peak = _stages(costs, stages, split)
+    lanes, count, micro_batches, limit = len(costs.shape_of), len(stages), costs.micro_batches, costs.limit
+    duration, memory, lane_of, caps, reduce, held = _stages(costs, stages, split and not costs.steady)
     waits = _waits(costs, stages, memory)
-    if _is_hopeless(costs, duration, memory, lane_of, reduce, peak, most_ns):
+    if costs.steady:
+        most = most_ns if most_ns >= ANY - 1 else most_ns // micro_batches
+        starts, sent = np.zeros((2, count), np.int64), np.zeros(len(waits.rows), np.int64)
+        order, any_number = np.arange(count), np.full(count, ANY)
+        work = Work(order, duration, lane_of, memory, any_number, held, limit, waits)
+        period = shortest(starts, sent, most, work)
+        return ANY if period == ANY else period * micro_batches
+    if _is_hopeless(micro_batches, limit, duration, memory, lane_of, reduce, held, most_ns):
         return ANY
-    free = np.zeros(lanes, np.int64)
-    tasks = np.zeros((0, 3), np.int64)
-    limit, micro_batches = costs.limit, costs.micro_batches
-    ran = run(tasks, free, peak, limit, limit, most_ns, micro_batches, caps, duration, lane_of, memory, waits)
-    if ran < len(duration) * count * costs.micro_batches:
+    free, tasks = np.zeros(lanes, np.int64), np.zeros((0, 3), np.int64)
+    ran = run(tasks, free, held, limit, limit, most_ns, micro_batches, caps, duration, lane_of, memory, waits)
+    if ran < len(duration) * count * micro_batches:
         return ANY
-    ns = int((free + reduce).max())
+    ns = 0
+    for lane in range(lanes):
+        ns = max(ns, free[lane] + reduce[lane])
     return ns if ns <= most_ns else ANY
 
 
 @kernel
 def _is_hopeless(
-    costs: Costs,
+    micro_batches: int,
+    limit: IntArray,
     duration: IntArray,
     memory: IntArray,
     lane_of: IntArray,
@@ -58,25 +91,13 @@ def _is_hopeless(
     load = reduce.copy()
     for at in range(len(lane_of)):
         lane = lane_of[at]
-        if held[lane] + memory[0, at] + memory[1, at] + memory[2, at] > costs.limit[lane]:
+        if held[lane] + memory[0, at] + memory[1, at] + memory[2, at] > limit[lane]:
             return True
         for kind in range(len(duration)):
-            load[lane] += costs.micro_batches * duration[kind, at]
+            load[lane] += micro_batches * duration[kind, at]
         if load[lane] > most_ns:
             return True
     return False
-
-
-@kernel
-def _in_pattern(costs: Costs, stages: IntArray, most_ns: int) -> int:
-    duration, memory, lane_of, _, _, held = _stages(costs, stages, False)
-    waits = _waits(costs, stages, memory)
-    starts, sent = np.zeros((2, len(stages)), np.int64), np.zeros(len(waits.rows), np.int64)
-    most = most_ns if most_ns >= ANY - 1 else most_ns // costs.micro_batches
-    order, any_number = np.arange(len(stages)), np.full(len(stages), ANY)
-    work = Work(order, duration, lane_of, memory, any_number, held, costs.limit, waits)
-    period = shortest(starts, sent, most, work)
-    return ANY if period == ANY else period * costs.micro_batches
 
 
 @kernel
@@ -93,14 +114,14 @@ def _stages(
         end, lane, way = stages[at, END], stages[at, LANE], stages[at, WAY]
         size = costs.shape_of[lane]
         lane_of[at], caps[at] = lane, stages[at, CAP]
-        backward = costs.backward[size, way, end] - costs.backward[size, way, first]
-        weight = min(costs.weight[size, way, end] - costs.weight[size, way, first], backward)
+        backward = costs.sums[BACKWARD, size, way, end] - costs.sums[BACKWARD, size, way, first]
+        weight = min(costs.sums[WEIGHT, size, way, end] - costs.sums[WEIGHT, size, way, first], backward)
         duration[0, at] = backward - weight if split else backward
-        duration[1, at] = costs.forward[size, way, end] - costs.forward[size, way, first]
+        duration[1, at] = costs.sums[FORWARD, size, way, end] - costs.sums[FORWARD, size, way, first]
         if split:
             duration[2, at] = weight
-        held[lane] += costs.state[size, way, end] - costs.state[size, way, first]
-        saved = costs.saved[size, way, end] - costs.saved[size, way, first]
+        held[lane] += costs.sums[STATE, size, way, end] - costs.sums[STATE, size, way, first]
+        saved = costs.sums[SAVED, size, way, end] - costs.sums[SAVED, size, way, first]
         level = 0
         while 2 << level <= end - first:
             level += 1
@@ -111,7 +132,7 @@ def _stages(
         memory[0, at] = 0 if costs.recomputes[way] else saved
         memory[1, at] = transient + (saved if costs.recomputes[way] else 0)
         memory[2, at] = workspace
-        parameters = costs.parameters[size, way, end] - costs.parameters[size, way, first]
+        parameters = costs.sums[PARAMETERS, size, way, end] - costs.sums[PARAMETERS, size, way, first]
         if parameters:
             update = round(costs.update[lane, 0] + costs.update[lane, 1] * parameters)
             if costs.steady:
@@ -136,7 +157,7 @@ def _waits(costs: Costs, stages: IntArray, memory: IntArray) -> Waits:
         for place in range(costs.first_reader[tensor], costs.first_reader[tensor + 1]):
             target = home[costs.reader[place]]
             if told[target] != tensor and costs.recomputes[stages[target, WAY]]:
-                memory[0, target] += costs.input[costs.shape_of[stages[target, LANE]], tensor]
+                memory[0, target] += costs.received[INPUT, costs.shape_of[stages[target, LANE]], tensor]
             told[target] = tensor
     # Pairs of stages, the ns of their messages there and back, and where their ns on ports are: by source, target.
     lanes, most_ports = len(costs.shape_of), 0
@@ -159,17 +180,17 @@ def _waits(costs: Costs, stages: IntArray, memory: IntArray) -> Waits:
                 told[target] = tensor
                 size = costs.shape_of[stages[target, LANE]]
                 if costs.recomputes[stages[target, WAY]]:
-                    memory[0, target] += costs.input[size, tensor]
-                memory[1, target] += costs.buffer[size, tensor]
-                link = costs.link[lane, stages[target, LANE]]
-                ahead = costs.there[link, tensor] if link >= 0 else 0
-                behind = costs.back[link, tensor] if link >= 0 else 0
+                    memory[0, target] += costs.received[INPUT, size, tensor]
+                memory[1, target] += costs.received[BUFFER, size, tensor]
+                other = stages[target, LANE]
+                link = costs.link[lane, other]
                 leaves = leaves or link >= 0
                 pair = pair_of[target]
                 if pair < since:
                     pair = found
                     while pair > since and pairs[pair - 1, 1] > target:
-                        pairs[pair] = pairs[pair - 1]
+                        for column in range(5):
+                            pairs[pair, column] = pairs[pair - 1, column]
                         pair_of[pairs[pair, 1]] = pair
                         pair -= 1
                     pairs[pair, 0], pairs[pair, 1], pairs[pair, 2], pairs[pair, 3] = source, target, 0, 0
@@ -177,35 +198,36 @@ def _waits(costs: Costs, stages: IntArray, memory: IntArray) -> Waits:
                     held[found] = 0
                     pair_of[target] = pair
                     found += 1
-                if costs.mode == DELAY:
-                    pairs[pair, 2], pairs[pair, 3] = max(pairs[pair, 2], ahead), max(pairs[pair, 3], behind)
-                else:
-                    pairs[pair, 2] += ahead
-                    pairs[pair, 3] += behind
-                if link >= 0:
-                    other = stages[target, LANE]
-                    _occupy(costs, held[pairs[pair, 4], 0], lane * lanes + other, 0, tensor)
-                    _occupy(costs, held[pairs[pair, 4], 1], other * lanes + lane, 1, tensor)
+                for way in range(2 if link >= 0 else 0):
+                    ns = costs.sent[way, link, tensor]
+                    so_far = pairs[pair, 2 + way]
+                    pairs[pair, 2 + way] = max(so_far, ns) if costs.mode == DELAY else so_far + ns
+                    between = other * lanes + lane if way == BACK else lane * lanes + other
+                    first_port = costs.port_first[between]
+                    for port in range(first_port, costs.port_first[between + 1]):
+                        ns = costs.occupied[way, costs.ports[port, 1], tensor]
+                        held[pairs[pair, 4], way, port - first_port] += ns
             if leaves:
-                memory[1, source] += costs.buffer[costs.shape_of[lane], tensor]
+                memory[1, source] += costs.received[BUFFER, costs.shape_of[lane], tensor]
         first = end
-    return _listed(costs, stages, pairs[:found], held)
+    return _listed(costs.mode, lanes, costs.port_first, costs.ports, stages, pairs[:found], held)
 
 
 @kernel
-def _occupy(costs: Costs, held: IntArray, pair: int, way: int, tensor: int) -> None:
-    """Add the ns of a message from lane to lane to those of the ports that it passes. way: 1: a gradient."""
-    for place in range(costs.port_first[pair], costs.port_first[pair + 1]):
-        held[place - costs.port_first[pair]] += costs.occupied[way, costs.ports[place, 1], tensor]
-
-
-@kernel
-def _listed(costs: Costs, stages: IntArray, pairs: IntArray, held: IntArray) -> Waits:
+def _listed(
+    mode: int,
+    lanes: int,
+    port_first: IntArray,
+    ports: IntArray,
+    stages: IntArray,
+    pairs: IntArray,
+    held: IntArray,
+) -> Waits:
     """The rows of all pairs of stages that wait for each other, and who sends them. pairs, held: see `_waits`.
 
     Rows stand by who waits, then by who sends.
     """
-    count, lanes, number = len(stages), len(costs.shape_of), len(pairs)
+    count, number = len(stages), len(pairs)
     first, rows = np.zeros((2, count + 1), np.int64), np.zeros((2 * number, 5), np.int64)
     sent_first, sent = np.zeros((2, count + 1), np.int64), np.empty(2 * number, np.int64)
     first[1, 0] = sent_first[1, 0] = number
@@ -229,28 +251,27 @@ def _listed(costs: Costs, stages: IntArray, pairs: IntArray, held: IntArray) -> 
         rows[row, 0], rows[row, 1], rows[row, 3] = source, pairs[pair, 2], target
         rows[pair, 0], rows[pair, 1], rows[pair, 3] = target, pairs[pair, 3], source
         passed[row, 0], passed[row, 1], passed[pair, 0], passed[pair, 1] = pairs[pair, 4], 0, pairs[pair, 4], 1
-    port_first, most = np.zeros(2 * number + 1, np.int64), held.shape[2]
-    ports, some = np.empty((2 * number * most, 2), np.int64), 0
+    occupied_first, most = np.zeros(2 * number + 1, np.int64), held.shape[2]
+    occupied, some = np.empty((2 * number * most, 2), np.int64), 0
     for row in range(2 * number):
         here, there = stages[rows[row, 0], LANE], stages[rows[row, 3], LANE]
         rows[row, 2] = -1
-        if costs.mode != DELAY and here != there and rows[row, 1] > 0:
-            rows[row, 2] = (
-                min(here, there) * lanes + max(here, there) if costs.mode == HALF else here * lanes + there
-            )
-            begin, end = costs.port_first[here * lanes + there], costs.port_first[here * lanes + there + 1]
+        if mode != DELAY and here != there and rows[row, 1] > 0:
+            pair = here * lanes + there
+            rows[row, 2] = min(pair, there * lanes + here) if mode == HALF else pair
+            begin, end = port_first[pair], port_first[pair + 1]
             for place in range(begin, end):
-                ports[some, 0] = costs.ports[place, 0]
-                ports[some, 1] = held[passed[row, 0], passed[row, 1], place - begin]
+                occupied[some, 0] = ports[place, 0]
+                occupied[some, 1] = held[passed[row, 0], passed[row, 1], place - begin]
                 some += 1
-            rows[row, 4] = 1 if costs.mode == HALF or end > begin else 0
-        port_first[row + 1] = some
+            rows[row, 4] = 1 if mode == HALF or end > begin else 0
+        occupied_first[row + 1] = some
     for kind in range(2):
         free = sent_first[kind].copy()
         for row in range(kind * number, (kind + 1) * number):
             sent[free[rows[row, 0]]] = row
             free[rows[row, 0]] += 1
-    return Waits(first, rows, sent_first, sent, port_first, ports[:some])
+    return Waits(first, rows, sent_first, sent, occupied_first, occupied[:some])
 
 
 @kernel
@@ -268,15 +289,13 @@ def below(random: IntArray, number: int) -> int:
 
 
 @kernel
-def neighbour(
-    costs: Costs, stages: IntArray, shares: Shares, spread: float, most_stages: int, random: IntArray
-) -> IntArray:
+def neighbour(most: Most, stages: IntArray, shares: Shares, spread: float, random: IntArray) -> IntArray:
     """Rows of stages after a random move; no rows where what was drawn is no move.
 
     spread: places that a cut moves on average.
     """
-    count, lanes, ways = len(stages), len(costs.shape_of), len(costs.recomputes)
-    none = stages[:0].copy()
+    count, none = len(stages), stages[:0].copy()
+    lanes, ways, most_stages, most_in_flight = most
     chosen, kind = drawn(random), 0
     while shares[kind] < chosen and kind < CARVE:
         kind += 1
@@ -321,7 +340,7 @@ def neighbour(
         return made if stages[at, LANE] != stages[other, LANE] else none
     if kind == FLIGHT:
         made[at, CAP] += 1 if drawn(random) < 0.5 else -1
-        return made if 0 < made[at, CAP] <= costs.micro_batches else none
+        return made if 0 < made[at, CAP] <= most_in_flight else none
     size = stages[at, END] - first
     if size < 3 or count >= most_stages - 1:
         return none
@@ -353,9 +372,10 @@ def annealed(
 
     looks: from which to which, of how many. heats: at the first and at the last of all, see `annealing.HOT`.
     """
+    most = Most(len(costs.shape_of), len(costs.recomputes), most_stages, costs.micro_batches)
     for done in range(looks[0], looks[1]):
         heat = heats[0] * (heats[1] / heats[0]) ** (done / looks[2])
-        made = neighbour(costs, here, shares, spread, most_stages, random)
+        made = neighbour(most, here, shares, spread, random)
         if not len(made):
             continue
         # A neighbour is gone on to with a chance of (ns / here_ns) ^ (-1 / heat); so it may take this at most.

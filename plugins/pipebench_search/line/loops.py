@@ -14,7 +14,7 @@ from pipebench.algorithms.jit import kernel
 from pipebench.algorithms.orders.tables import ANY
 from pipebench.costs.quantise import FloatArray, IntArray
 from pipebench_search.line.annealing import MOST_STAGES, Annealing, Row
-from pipebench_search.line.tables import Costs, Line
+from pipebench_search.line.tables import BACKWARD, FORWARD, Costs, Line
 
 
 class Variety(NamedTuple):
@@ -96,19 +96,19 @@ def _cuts(costs: Costs, lanes: int, variety: Variety) -> list[IntArray]:
 
 def _work(costs: Costs) -> IntArray:
     """By place, the ns of all operators before it."""
-    work: IntArray = costs.forward[0, 0] + costs.backward[0, 0]
+    work: IntArray = costs.sums[FORWARD, 0, 0] + costs.sums[BACKWARD, 0, 0]
     return work
 
 
 def _crossing(costs: Costs) -> IntArray:
     """By place, the ns of all messages, there and back, of tensors that are made before it and read from it on."""
     places = len(_work(costs))
-    if not len(costs.there):
+    if not costs.sent.shape[1]:
         return np.zeros(places, np.int64)
     change = np.zeros(places + 1, np.int64)
     made = np.searchsorted(costs.first_made, np.arange(len(costs.last_reader)), side="right") - 1
     read = (made >= 0) & (costs.last_reader > made)
-    sent = costs.there[0] + costs.back[0]
+    sent = costs.sent[:, 0].sum(axis=0)
     np.add.at(change, made[read] + 1, sent[read])
     np.add.at(change, costs.last_reader[read] + 1, -sent[read])
     crossing: IntArray = change.cumsum()[:places]

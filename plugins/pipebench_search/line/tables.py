@@ -25,6 +25,12 @@ from pipebench_search.estimates.guess import Guesses
 END, LANE, WAY, CAP = range(4)
 """Columns of a row of stages: the place behind its last operator, its lane, its way, and the most micro-batches
 that it keeps in flight."""
+FORWARD, BACKWARD, WEIGHT, STATE, SAVED, PARAMETERS = range(6)
+"""Rows of `Costs.sums`."""
+THERE, BACK = range(2)
+"""Rows of what is sent: with a tensor, and with its gradient."""
+INPUT, BUFFER = range(2)
+"""Rows of what a tensor takes where it is read: itself, and with its gradient."""
 DELAY, FULL, HALF = range(3)
 """On what messages between two lanes wait for each other: nothing; those in one direction; all."""
 MODES: dict[LinkMode, int] = {"delay": DELAY, "full": FULL, "half": HALF}
@@ -36,30 +42,26 @@ class Costs(NamedTuple):
     """By lane, way, and place of an operator in the order; of one micro-batch, on one device.
 
     shape_of: by lane, the number of its size. link: by pair of lanes, the number of their kind of message; or -1.
-    forward, backward, weight (ns), state, saved, parameters (bytes): of all operators before a place, shape
-    (sizes, ways, n + 1). workspace, transient: the most bytes of 2^k operators from a place on, shapes (k, n) and
-    (k, sizes, ways, n); no rows of `transient` where it is 0 throughout.
+    sums: the ns of forwards, backwards and weight gradients, and bytes of state, of what is saved and of
+    parameters, of all operators before a place, shape (6, sizes, ways, n + 1). workspace, transient: the most
+    bytes of 2^k operators from a place on, shapes (k, n) and (k, sizes, ways, n); no rows of `transient` where it
+    is 0 throughout.
     recomputes: by way, 1 where a backward runs the forward again. update: by lane, the ns of an update that has
     any weights, and of each byte of them.
     first_made: by place, the first tensor that is made there or behind; tensors stand in the order in which they
     are made, inputs of the model first. first_reader, reader: the places that read each. last_reader: the last.
-    there, back: ns of its messages, shape (kinds, tensors). port_first: by pair of lanes, sending lane first, the
-    first of `ports` that messages pass, shape (lanes * lanes + 1). ports: numbers of ports and their kinds, shape
-    (ports of all pairs, 2). occupied: ns for which a message there and back occupies a port of each kind, shape
-    (2, kinds, tensors). buffer, input: bytes of a message with its gradient,
-    and of what a stage that recomputes keeps, shape (sizes, tensors).
+    sent: ns of its messages there and back, shape (2, kinds, tensors). port_first: by pair of lanes, sending lane
+    first, the first of `ports` that messages pass, shape (lanes * lanes + 1). ports: numbers of ports and their
+    kinds, shape (ports of all pairs, 2). occupied: ns for which a message there and back occupies a port of each
+    kind, shape (2, kinds, tensors). received: bytes that a stage which recomputes keeps of it, and of its message
+    with the gradient's, shape (2, sizes, tensors).
     limit: by lane, bytes. mode: DELAY, FULL or HALF. micro_batches: of a mini-batch. steady: 1 in
-    async, where a share of the update follows each backward, which is not a part of `backward`.
+    async, where a share of the update follows each backward, which is not a part of what backwards take.
     """
 
     shape_of: IntArray
     link: IntArray
-    forward: IntArray
-    backward: IntArray
-    weight: IntArray
-    state: IntArray
-    saved: IntArray
-    parameters: IntArray
+    sums: IntArray
     workspace: IntArray
     transient: IntArray
     recomputes: IntArray
@@ -68,13 +70,11 @@ class Costs(NamedTuple):
     first_reader: IntArray
     reader: IntArray
     last_reader: IntArray
-    there: IntArray
-    back: IntArray
+    sent: IntArray
     port_first: IntArray
     ports: IntArray
     occupied: IntArray
-    buffer: IntArray
-    input: IntArray
+    received: IntArray
     limit: IntArray
     mode: int
     micro_batches: int
@@ -101,7 +101,7 @@ class Line:
     @property
     def splits(self) -> bool:
         """Whether weight gradients are tasks of their own: where there are any."""
-        return bool(self.costs.weight.any())
+        return bool(self.costs.sums[WEIGHT].any())
 
     def stages(self, caps: Sequence[int]) -> IntArray:
         """The rows of `like`, shape (stages, 4). caps: what its stages keep in flight."""
@@ -218,43 +218,34 @@ class _Prices:
     def costs(self, reserve: bool) -> Costs:
         """Raises PipebenchError where an operator has no times."""
         problem, draft = self._model.problem, self._draft
-        forward, backward, weight, state, saved, parameters, transient = self._of_operators()
+        *sums, transient = self._of_operators()
         shape_of = [self._sizes.index(size) for size in draft.sizes]
         graph = self._model.graph
         made = np.array([self._place[each] if each >= 0 else -1 for each in graph.producers], np.int64)
         tensors = np.argsort(made, kind="stable").tolist()
-        sent = [
-            np.array([of(tensor, self._micro_batch) for tensor in tensors], np.int64)
-            for of in (self._model.tensor_bytes, self._model.gradient_bytes)
-        ]
-        link, there, back, port_first, ports, occupied = self._messages(sent)
+        link, sent, port_first, ports, occupied = self._messages(tensors)
         readers = [[self._place[reader] for reader in graph.consumers[tensor]] for tensor in tensors]
         workspace = np.array([self._operator(each).workspace_bytes for each in self._order], np.int64)
         return Costs(
             shape_of=np.array(shape_of, np.int64),
             link=link,
-            forward=_before(forward),
-            backward=_before(backward),
-            weight=_before(weight),
-            state=_before(state),
-            saved=_before(saved),
-            parameters=_before(parameters),
+            sums=_before(np.stack(sums)),
             workspace=_most(workspace),
             transient=_most(transient) if transient.any() else np.zeros((0, *transient.shape), np.int64),
             recomputes=np.array([way.recompute == "stage" for way in self._ways], np.int64),
             steady=int(problem.regime.mode == "async"),
-            update=np.array([self._update(lane, parameters[shape, 0]) for lane, shape in enumerate(shape_of)]),
+            update=np.array(
+                [self._update(lane, sums[PARAMETERS][shape, 0]) for lane, shape in enumerate(shape_of)]
+            ),
             first_made=np.searchsorted(np.sort(made), np.arange(len(self._order) + 1)),
             first_reader=np.cumsum([0, *map(len, readers)]),
             reader=np.array([each for some in readers for each in some], np.int64),
             last_reader=np.array([max(some, default=-1) for some in readers], np.int64),
-            there=there,
-            back=back,
+            sent=sent,
             port_first=port_first,
             ports=ports,
             occupied=occupied,
-            buffer=self._received(tensors, gradients=True),
-            input=self._received(tensors, gradients=False),
+            received=self._received(tensors),
             limit=np.array([memory_limits(problem, home)[0 if reserve else -1] for home in self._homes], np.int64),
             mode=MODES[problem.cluster.link_mode],
             micro_batches=problem.mini_batch // draft.copies // self._micro_batch,
@@ -265,10 +256,7 @@ class _Prices:
         return problem.profile.on(problem.cluster.devices[0]).operators[operator]
 
     def _of_operators(self) -> tuple[IntArray, ...]:
-        """Forward, backward, weight gradient, state, saved bytes, parameters and transient bytes of each operator.
-
-        Shape (sizes, ways, n). All but the last are sums over the operators of a stage.
-        """
+        """What `Costs.sums` has of each operator, and its transient bytes, shape (sizes, ways, n) each."""
         model, draft = self._model, self._draft
         found = np.zeros((7, len(self._sizes), len(self._ways), len(self._order)), np.int64)
         for size, way, place in np.ndindex(*found.shape[1:]):
@@ -302,11 +290,8 @@ class _Prices:
         each = (more - less) / (most - least) if most > least else more / max(1, most)
         return more - each * most, each
 
-    def _messages(self, sent: list[IntArray]) -> tuple[IntArray, ...]:
-        """What `Costs` has as link, there, back, port_first, ports and occupied.
-
-        sent: bytes of each tensor, and of its gradient.
-        """
+    def _messages(self, tensors: list[int]) -> tuple[IntArray, ...]:
+        """What `Costs` has as link, sent, port_first, ports and occupied."""
         cluster, step = self._model.problem.cluster, self._model.problem.regime.step
         degree = self._ways[0].tensor_parallel
         shares = degree if step is not None and step.splits_messages else 1
@@ -327,40 +312,41 @@ class _Prices:
             ranks = shares * (min(map(len, ends)) // degree)
             crossed = level_between(cluster, *ends), ranks, tuple(sorted({kind for _, kind in passed[-1]}))
             link[one, other] = kinds.setdefault(crossed, len(kinds))
+        # Of a tensor, and of its gradient.
+        sizes = [
+            [of(tensor, self._micro_batch) for tensor in tensors]
+            for of in (self._model.tensor_bytes, self._model.gradient_bytes)
+        ]
         occupied = np.array(
-            [
-                [[each.occupied_ns(size) for size in some.tolist()] for _, each in passages.values()]
-                for some in sent
-            ],
+            [[[each.occupied_ns(size) for size in some] for _, each in passages.values()] for some in sizes],
             np.int64,
-        ).reshape(2, len(passages), len(sent[0]))
-        there, back = (
+        ).reshape(2, len(passages), len(tensors))
+        sent = [
             [
-                np.max(np.stack([Formula.message_ns(level, some, ranks, ranks), *held[list(slow)]]), axis=0)
+                np.max(
+                    np.stack([Formula.message_ns(level, np.array(some), ranks, ranks), *held[list(slow)]]), axis=0
+                )
                 for level, ranks, slow in kinds
             ]
-            for some, held in zip(sent, occupied, strict=True)
-        )
-        shape = len(kinds), len(sent[0])
+            for some, held in zip(sizes, occupied, strict=True)
+        ]
         return (
             link,
-            np.array(there, np.int64).reshape(shape),
-            np.array(back, np.int64).reshape(shape),
+            np.array(sent, np.int64).reshape(2, len(kinds), len(tensors)),
             np.cumsum([0, *map(len, passed)]),
             np.array([each for some in passed for each in some], np.int64).reshape(-1, 2),
             occupied,
         )
 
-    def _received(self, tensors: list[int], gradients: bool) -> IntArray:
-        """Bytes of a message of each tensor on one device, with its gradient or not, shape (sizes, tensors)."""
+    def _received(self, tensors: list[int]) -> IntArray:
+        """What `Costs` has as received."""
         model, degree = self._model, self._ways[0].tensor_parallel
-        rows: list[list[int]] = []
-        for size in self._sizes:
-            samples = -(-self._micro_batch // (size // degree))
-            back = [model.gradient_bytes(tensor, samples) if gradients else 0 for tensor in tensors]
-            there = [model.tensor_bytes(tensor, samples) for tensor in tensors]
-            rows.append([a + b for a, b in zip(there, back, strict=True)])
-        return np.array(rows, np.int64)
+        samples = [-(-self._micro_batch // (size // degree)) for size in self._sizes]
+        there, back = (
+            np.array([[of(tensor, some) for tensor in tensors] for some in samples], np.int64)
+            for of in (model.tensor_bytes, model.gradient_bytes)
+        )
+        return np.stack([there, there + back])
 
 
 def _before(each: IntArray) -> IntArray:

@@ -122,7 +122,7 @@ def test_a_bound_that_is_handed_on_is_not_sought_again(monkeypatch: pytest.Monke
 
 def test_a_descent_before_annealing_ends_after_its_share_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a share it looks at no neighbour before cycles begin."""
-    problem = tight(1, "sync", operators=16, devices=4)
+    problem = tight(1, "sync", operators=10, devices=3)
 
     def begins(_: Cycles, starts: list[Candidate]) -> list[Candidate]:
         raise DeadlineReached(f"{len(starts)} starts")

@@ -19,7 +19,7 @@ from pipebench_search.drafts.draft import Draft, Drafting
 from pipebench_search.drafts.moves import Neighbourhood
 from pipebench_search.estimates.guess import Guesses
 from pipebench_search.line.annealing import ANYWHERE, PLACED
-from pipebench_search.line.kernel import look, neighbour
+from pipebench_search.line.kernel import Most, look, neighbour
 from pipebench_search.line.tables import CAP, END, LANE, WAY, Line, line_of
 from pipebench_search.score import CachedCosts
 from tests.algorithms.test_greedy_order import most_bytes
@@ -59,8 +59,9 @@ class Lines:
 def walked(line: Line, stages: IntArray, moves: int, number: int, placed: bool = False) -> list[IntArray]:
     """Rows of stages along random moves."""
     draw, found = np.array([1 + number], np.int64), [stages]
+    most = Most(len(line.sizes), len(line.ways), 12, line.costs.micro_batches)
     while len(found) <= moves:
-        made = neighbour(line.costs, found[-1], PLACED if placed else ANYWHERE, 2.0, 12, draw)
+        made = neighbour(most, found[-1], PLACED if placed else ANYWHERE, 2.0, draw)
         if len(made):
             found.append(made)
     return found
