@@ -2,7 +2,7 @@
 
 from pipebench.algorithms.chains.one_f_one_b_star import placed_schedule
 from pipebench.algorithms.orders.modulo import ModuloPattern, modulo_pattern
-from pipebench.algorithms.orders.tables import AHEAD, ANY, BACK, Tables
+from pipebench.algorithms.orders.tables import AHEAD, ANY, BACK, SENDER, Tables
 from pipebench.costs.messages import stage_edges
 from pipebench.costs.model import CostModel
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
@@ -60,11 +60,11 @@ def _schedule(tables: Tables, found: ModuloPattern, unsent: set[tuple[int, int]]
     ]
     first, rows = tables.waits.first, tables.waits.rows
     sends = [
-        (int(rows[row, 0]), stage, name, int(found.message_ns[row]))
+        (int(rows[row, SENDER]), stage, name, int(found.message_ns[row]))
         for kind, name in ((AHEAD, FORWARD), (BACK, BACKWARD))
         for stage in range(len(tables.forward))
         for row in range(int(first[kind, stage]), int(first[kind, stage + 1]))
-        if tables.lane_of[int(rows[row, 0])] != tables.lane_of[stage]
-        and not {(int(rows[row, 0]), stage), (stage, int(rows[row, 0]))} & unsent
+        if tables.lane_of[int(rows[row, SENDER])] != tables.lane_of[stage]
+        and not {(int(rows[row, SENDER]), stage), (stage, int(rows[row, SENDER]))} & unsent
     ]
     return placed_schedule(found.period_ns, runs, sends)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipebench.algorithms.jit import assign, kernel
-from pipebench.algorithms.orders.tables import AHEAD, ANY, BACK, Tables, Waits
+from pipebench.algorithms.orders.tables import AHEAD, ANY, BACK, LINK, NS, SENDER, Tables, Waits
 from pipebench.costs.quantise import IntArray
 
 FINE = 10
@@ -81,7 +81,7 @@ def shortest(task_ns: IntArray, message_ns: IntArray, most_ns: int, work: Work) 
     if low > most_ns:
         return ANY
     if most_ns >= ANY - 1:
-        high, least = low, work.duration.sum() + work.waits.rows[:, 1].sum() + 1
+        high, least = low, work.duration.sum() + work.waits.rows[:, NS].sum() + 1
         while not _placed(task_ns, message_ns, high, work):
             if high > least:
                 return ANY
@@ -113,8 +113,8 @@ def _busiest(work: Work) -> int:
     for at in range(len(work.lane_of)):
         load[work.lane_of[at]] += work.duration[BACK, at] + work.duration[AHEAD, at]
     for row in range(len(rows)):
-        if rows[row, 2] >= 0:
-            links[rows[row, 2]] += rows[row, 1]
+        if rows[row, LINK] >= 0:
+            links[rows[row, LINK]] += rows[row, NS]
     most: int = max(load.max(), links.max())
     return most
 
@@ -133,7 +133,7 @@ def _placed(task_ns: IntArray, message_ns: IntArray, period: int, work: Work) ->
         at = work.order[step] if step < stages else work.order[2 * stages - 1 - step]
         ready = 0 if kind == AHEAD else task_ns[AHEAD, at] + duration[AHEAD, at]
         for row in range(first[kind, at], first[kind, at + 1]):
-            sender, ns, link = rows[row, 0], rows[row, 1], rows[row, 2]
+            sender, ns, link = rows[row, SENDER], rows[row, NS], rows[row, LINK]
             start = task_ns[kind, sender] + duration[kind, sender]
             if link >= 0 and ns > 0:
                 start = _free(items, last[lanes + link], start, ns, period)

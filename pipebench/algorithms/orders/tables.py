@@ -23,13 +23,15 @@ ANY = 2**62
 """A limit that nothing passes, in ns or bytes."""
 Occupied = Mapping[Port, int]
 """Ports, each with the ns for which a message occupies it."""
+SENDER, NS, LINK, RECEIVER, CONTENDED = range(5)
+"""Columns of `Waits.rows`: the stages and the ns of a message; its link, -1 where it waits for no other message; 1
+where messages that other lanes send need the same link or ports, else 0."""
 
 
 class Waits(NamedTuple):
-    """Messages as rows, shape (rows, 5): who sends, its ns, its link, who waits for it, whether others hold it up.
+    """Messages.
 
-    The link: -1 where no message waits for another. The last is 1 where messages that other lanes send need the
-    same link or ports.
+    rows: one for each, shape (rows, 5).
     first: the first row of what the tasks of each kind (backwards, forwards) and stage wait for, shape
     (2, stages + 1). sent_first, sent: in the same way the rows that each stage sends.
     port_first: the first of `ports` of each row, shape (rows + 1). ports: numbers of ports, and the ns for which

@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from pipebench.algorithms.jit import kernel
-from pipebench.algorithms.orders.greedy import run
+from pipebench.algorithms.orders.greedy_kernel import run
 from pipebench.algorithms.orders.modulo import Work, shortest
-from pipebench.algorithms.orders.tables import ANY, Waits
+from pipebench.algorithms.orders.tables import ANY, CONTENDED, LINK, NS, RECEIVER, SENDER, Waits
 from pipebench.costs.quantise import IntArray
 from pipebench_search.line.tables import (
     BACK,
@@ -248,29 +248,29 @@ def _listed(
         source, target = pairs[pair, 0], pairs[pair, 1]
         row = free[target]
         free[target] += 1
-        rows[row, 0], rows[row, 1], rows[row, 3] = source, pairs[pair, 2], target
-        rows[pair, 0], rows[pair, 1], rows[pair, 3] = target, pairs[pair, 3], source
+        rows[row, SENDER], rows[row, NS], rows[row, RECEIVER] = source, pairs[pair, 2], target
+        rows[pair, SENDER], rows[pair, NS], rows[pair, RECEIVER] = target, pairs[pair, 3], source
         passed[row, 0], passed[row, 1], passed[pair, 0], passed[pair, 1] = pairs[pair, 4], 0, pairs[pair, 4], 1
     occupied_first, most = np.zeros(2 * number + 1, np.int64), held.shape[2]
     occupied, some = np.empty((2 * number * most, 2), np.int64), 0
     for row in range(2 * number):
-        here, there = stages[rows[row, 0], LANE], stages[rows[row, 3], LANE]
-        rows[row, 2] = -1
-        if mode != DELAY and here != there and rows[row, 1] > 0:
+        here, there = stages[rows[row, SENDER], LANE], stages[rows[row, RECEIVER], LANE]
+        rows[row, LINK] = -1
+        if mode != DELAY and here != there and rows[row, NS] > 0:
             pair = here * lanes + there
-            rows[row, 2] = min(pair, there * lanes + here) if mode == HALF else pair
+            rows[row, LINK] = min(pair, there * lanes + here) if mode == HALF else pair
             begin, end = port_first[pair], port_first[pair + 1]
             for place in range(begin, end):
                 occupied[some, 0] = ports[place, 0]
                 occupied[some, 1] = held[passed[row, 0], passed[row, 1], place - begin]
                 some += 1
-            rows[row, 4] = 1 if mode == HALF or end > begin else 0
+            rows[row, CONTENDED] = 1 if mode == HALF or end > begin else 0
         occupied_first[row + 1] = some
     for kind in range(2):
         free = sent_first[kind].copy()
         for row in range(kind * number, (kind + 1) * number):
-            sent[free[rows[row, 0]]] = row
-            free[rows[row, 0]] += 1
+            sent[free[rows[row, SENDER]]] = row
+            free[rows[row, SENDER]] += 1
     return Waits(first, rows, sent_first, sent, occupied_first, occupied[:some])
 
 
