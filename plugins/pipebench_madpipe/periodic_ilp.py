@@ -15,6 +15,7 @@ from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import PeriodicSchedule
 from pipebench.hooks.context import Context
+from pipebench.system.highs import solver_of_pulp
 from pipebench_madpipe.pattern import PeriodicConstraints, PlanPattern, busiest_ns, periodic_schedule, plan_pattern
 from pipebench_madpipe.pattern_search import pairs_of, tighten_order
 from pipebench_madpipe.plugin import IlpOptions
@@ -102,12 +103,9 @@ def solve_ilp(pattern: PeriodicConstraints, seconds: float, nodes: int = 0) -> I
     unit = busiest_ns(pattern)
     program = _Program(pattern, unit)
     limits = {"mip_max_nodes": nodes} if nodes else {}
-    solver = pulp.HiGHS(
-        msg=False,
+    solver = solver_of_pulp(
         timeLimit=seconds,
-        threads=1,
         gapRel=0.0,
-        random_seed=0,
         mip_feasibility_tolerance=TOLERANCE,
         primal_feasibility_tolerance=TOLERANCE,
         **limits,

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from pipebench.system.files import printing_nothing
+from pipebench.system.highs import highs
 
 CHAIN, PARTS = 72, 8
 MATRIX = 96
@@ -54,7 +54,7 @@ def numpy_bound() -> float:
 
 def solver_bound() -> float:
     """A small knapsack problem with three constraints, solved to the optimum on one thread."""
-    solver: Any = _highspy().Highs()
+    solver: Any = highs().Highs()
     solver.silent()
     solver.setOptionValue("threads", 1)
     solver.setOptionValue("random_seed", 0)
@@ -64,21 +64,10 @@ def solver_bound() -> float:
 
 
 @cache
-def _highspy() -> Any:
-    """HiGHS, some versions of which print who made it at their first instance in a process."""
-    import highspy
-
-    solvers: Any = highspy
-    with printing_nothing(1):
-        solvers.Highs()
-    return solvers
-
-
-@cache
 def _knapsack() -> Any:
     import numpy as np
 
-    highspy = _highspy()
+    highspy = highs()
     model = highspy.HighsLp()
     model.num_col_, model.num_row_ = ITEMS, 3
     weights = [[(a * i * i + b) % 89 + 10 for i in range(1, ITEMS + 1)] for a, b in ((7, 3), (11, 5), (13, 1))]

@@ -22,6 +22,7 @@ from pipebench.bounds.search import MOST_RISE
 from pipebench.bounds.shared import Shared
 from pipebench.costs.quantise import FloatArray, IntArray
 from pipebench.domain.problem import Problem
+from pipebench.system.highs import solver_of_pulp
 
 WEIGHT_BITS = 20
 """Of the largest weight, in whole numbers."""
@@ -281,7 +282,10 @@ def _dual_values(columns: list[Column], totals: FloatArray) -> FloatArray:
     for devices, numbers in columns:
         worth = pulp.lpSum(n * weight for n, weight in zip(numbers.tolist(), weights, strict=True) if n)
         program += worth <= devices
-    program.solve(pulp.HiGHS(msg=False, threads=1, random_seed=0))
+    program.solve(solver_of_pulp())
+    if program.status == pulp.LpStatusNotSolved:
+        # Instances of one process share threads: where somebody else's had more of them, HiGHS refuses one.
+        program.solve(solver_of_pulp(threads=None))
     return np.array([weight.value() or 0.0 for weight in weights])
 
 
