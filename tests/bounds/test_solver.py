@@ -30,6 +30,27 @@ def test_a_bound_is_the_same_and_nothing_is_printed_beside_it(program: str) -> N
     assert done.stdout == f"{layers_ns(layers(12, 5, 10**4, mini_batch=4))}\n"
 
 
+FREE = """
+import pulp
+program = pulp.LpProblem("program", pulp.LpMaximize)
+variable = pulp.LpVariable("x", 0, 7)
+program += variable
+program.solve(pulp.HiGHS(msg=False, threads=3))
+print(pulp.LpStatus[program.status])
+"""
+
+
+@pytest.mark.parametrize(
+    "before", [FIRST, "from pipebench.bench.searches.calibration import calibrate\ncalibrate()"]
+)
+def test_who_comes_after_has_as_many_threads_as_it_likes(before: str) -> None:
+    """A notebook, or a planner that is a child of the process that calibrates."""
+    root = Path(__file__).parents[2]
+    command = [sys.executable, "-c", before + FREE]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("Optimal\n"), done.stdout
+
+
 def test_only_one_file_makes_solvers() -> None:
     """Others would print, or run on more than one thread."""
     root = Path(__file__).parents[2]

@@ -22,7 +22,7 @@ from pipebench.bounds.search import MOST_RISE
 from pipebench.bounds.shared import Shared
 from pipebench.costs.quantise import FloatArray, IntArray
 from pipebench.domain.problem import Problem
-from pipebench.system.highs import solver_of_pulp
+from pipebench.system.highs import solve
 
 WEIGHT_BITS = 20
 """Of the largest weight, in whole numbers."""
@@ -273,7 +273,10 @@ def _of_a_device(number: int) -> Callable[[Column], float]:
 
 
 def _dual_values(columns: list[Column], totals: FloatArray) -> FloatArray:
-    """The weights that make all operators worth most, where no column is worth more than its devices."""
+    """The weights that make all operators worth most, where no column is worth more than its devices.
+
+    All are 0, which proves nothing, where the solver finds none.
+    """
     import pulp  # takes a tenth of a second, and most problems have no classes of operators
 
     program = pulp.LpProblem("weights", pulp.LpMaximize)
@@ -282,11 +285,8 @@ def _dual_values(columns: list[Column], totals: FloatArray) -> FloatArray:
     for devices, numbers in columns:
         worth = pulp.lpSum(n * weight for n, weight in zip(numbers.tolist(), weights, strict=True) if n)
         program += worth <= devices
-    program.solve(solver_of_pulp())
-    if program.status == pulp.LpStatusNotSolved:
-        # Instances of one process share threads: where somebody else's had more of them, HiGHS refuses one.
-        program.solve(solver_of_pulp(threads=None))
-    return np.array([weight.value() or 0.0 for weight in weights])
+    solved = solve(program)
+    return np.array([weight.value() if solved else 0.0 for weight in weights])
 
 
 def _costs(case: LayerCase, at: int) -> FloatArray:

@@ -42,6 +42,28 @@ def test_a_planner_that_breaks_is_a_row(tmp_path: Path, body: str, status: str, 
     assert run(tmp_path, HONEST).row.status == "ok"
 
 
+SOLVES = f"""{HONEST}
+honest = plan
+
+
+def plan(problem, context):
+    import pulp
+
+    program = pulp.LpProblem("program", pulp.LpMaximize)
+    program += pulp.LpVariable("x", 0, 7)
+    program.solve(pulp.HiGHS(msg=False, threads=3))
+    if pulp.LpStatus[program.status] != "Optimal":
+        raise ValueError(pulp.LpStatus[program.status])
+    return honest(problem, context)
+"""
+
+
+def test_a_planner_runs_its_solver_on_as_many_threads_as_it_likes(tmp_path: Path) -> None:
+    """HiGHS keeps to the threads that it had at first in a process, and the suite runs it before a planner."""
+    row = run(tmp_path, SOLVES).row
+    assert (row.status, row.reason) == ("ok", "")
+
+
 @pytest.mark.parametrize(
     ("source", "reason"),
     [
