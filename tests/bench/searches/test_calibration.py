@@ -7,6 +7,7 @@ import highspy
 import pytest
 
 from pipebench.bench.searches import calibration
+from pipebench.system.highs import highs
 
 
 def test_the_chain_is_cut_at_the_optimum() -> None:
@@ -51,7 +52,7 @@ def test_what_a_solver_prints_at_its_first_instance_is_not_output_of_the_suite(
                 greeted.append(os.write(1, b"Running HiGHS\n"))
 
     monkeypatch.setattr(highspy, "Highs", Greeting)
-    calibration._highspy.cache_clear()
+    highs.cache_clear()
     calibration.solver_bound()
     os.write(1, b"rows\n")
     assert (bool(greeted), capfd.readouterr().out) == (True, "rows\n")

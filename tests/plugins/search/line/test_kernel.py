@@ -90,7 +90,8 @@ def compare(line: Line, stages: IntArray, tables: Tables, split: bool, limit: In
 
 
 @pytest.mark.parametrize(
-    ("number", "link_mode"), [*((number, None) for number in range(10)), (10, "full"), (11, "full"), (12, "half")]
+    ("number", "link_mode"),
+    [*((number, None) for number in range(10)), (10, "full"), (11, "full"), (12, "half"), (14, "delay")],
 )
 def test_rows_of_stages_take_what_their_plan_takes_in_greedy_order(
     number: int, link_mode: LinkMode | None
