@@ -26,21 +26,21 @@ def free_threads() -> None:
     highs().Highs.resetGlobalScheduler(True)
 
 
-def solver_of_pulp(**options: Any) -> Any:
-    """HiGHS for a program of PuLP. options: others, or more, of `pulp.HiGHS`."""
+def solve(program: Any, **options: Any) -> bool:
+    """Solve a program of PuLP; whether an optimum was found. It takes the threads of others where there are any.
+
+    options: more of `pulp.HiGHS`.
+    """
     import pulp  # takes a tenth of a second
 
-    highs()
-    return pulp.HiGHS(**{"msg": False, "threads": 1, "random_seed": 0, **options})
-
-
-def solve(program: Any) -> bool:
-    """Solve a linear program of PuLP; whether an optimum was found."""
-    import pulp
-
-    program.solve(solver_of_pulp())
-    if program.status == pulp.LpStatusNotSolved:  # the threads are somebody else's
-        program.solve(solver_of_pulp(threads=None))
-    else:
-        free_threads()
+    refusal = highs().HighsModelStatus.kNotset
+    chosen = {"msg": False, "threads": 1, "random_seed": 0, **options}
+    try:
+        program.solve(pulp.HiGHS(**chosen))
+    finally:
+        refused = program.solverModel.getModelStatus() == refusal
+        if not refused:
+            free_threads()
+    if refused:
+        program.solve(pulp.HiGHS(**chosen | {"threads": None}))
     return bool(program.status == pulp.LpStatusOptimal)

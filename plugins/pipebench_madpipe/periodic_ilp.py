@@ -15,7 +15,7 @@ from pipebench.domain.plan import Plan
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import PeriodicSchedule
 from pipebench.hooks.context import Context
-from pipebench.system.highs import solver_of_pulp
+from pipebench.system.highs import solve
 from pipebench_madpipe.pattern import PeriodicConstraints, PlanPattern, busiest_ns, periodic_schedule, plan_pattern
 from pipebench_madpipe.pattern_search import pairs_of, tighten_order
 from pipebench_madpipe.plugin import IlpOptions
@@ -103,15 +103,15 @@ def solve_ilp(pattern: PeriodicConstraints, seconds: float, nodes: int = 0) -> I
     unit = busiest_ns(pattern)
     program = _Program(pattern, unit)
     limits = {"mip_max_nodes": nodes} if nodes else {}
-    solver = solver_of_pulp(
-        timeLimit=seconds,
-        gapRel=0.0,
-        mip_feasibility_tolerance=TOLERANCE,
-        primal_feasibility_tolerance=TOLERANCE,
-        **limits,
-    )
     try:
-        program.problem.solve(solver)
+        solve(
+            program.problem,
+            timeLimit=seconds,
+            gapRel=0.0,
+            mip_feasibility_tolerance=TOLERANCE,
+            primal_feasibility_tolerance=TOLERANCE,
+            **limits,
+        )
     except KeyError:
         # PuLP 3.3 has no name for HiGHS's status at a limit of nodes; it has read the solution by then.
         if program.problem.solverModel.getModelStatus() not in _LIMITS:

@@ -11,13 +11,13 @@ from pipebench.algorithms.orders.modulo import Work, shortest
 from pipebench.algorithms.orders.tables import ANY, CONTENDED, LINK, NS, RECEIVER, SENDER, Waits
 from pipebench.costs.quantise import IntArray
 from pipebench_search.line.tables import (
-    BACK,
     BACKWARD,
     BUFFER,
     CAP,
     DELAY,
     END,
     FORWARD,
+    GRADIENT,
     HALF,
     INPUT,
     LANE,
@@ -105,7 +105,7 @@ def _stages(
     costs: Costs, stages: IntArray, split: bool
 ) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray, IntArray]:
     """Durations, memory (without messages), lanes and numbers in flight; updates and bytes held, by lane."""
-    lanes, count = len(costs.shape_of), len(stages)
+    lanes, count, sums = len(costs.shape_of), len(stages), costs.sums
     duration, memory = np.zeros((3 if split else 2, count), np.int64), np.zeros((3, count), np.int64)
     lane_of, caps = np.empty(count, np.int64), np.empty(count, np.int64)
     reduce, held = np.zeros(lanes, np.int64), np.zeros(lanes, np.int64)
@@ -114,14 +114,14 @@ def _stages(
         end, lane, way = stages[at, END], stages[at, LANE], stages[at, WAY]
         size = costs.shape_of[lane]
         lane_of[at], caps[at] = lane, stages[at, CAP]
-        backward = costs.sums[BACKWARD, size, way, end] - costs.sums[BACKWARD, size, way, first]
-        weight = min(costs.sums[WEIGHT, size, way, end] - costs.sums[WEIGHT, size, way, first], backward)
+        backward = sums[BACKWARD, size, way, end] - sums[BACKWARD, size, way, first]
+        weight = min(sums[WEIGHT, size, way, end] - sums[WEIGHT, size, way, first], backward)
         duration[0, at] = backward - weight if split else backward
-        duration[1, at] = costs.sums[FORWARD, size, way, end] - costs.sums[FORWARD, size, way, first]
+        duration[1, at] = sums[FORWARD, size, way, end] - sums[FORWARD, size, way, first]
         if split:
             duration[2, at] = weight
-        held[lane] += costs.sums[STATE, size, way, end] - costs.sums[STATE, size, way, first]
-        saved = costs.sums[SAVED, size, way, end] - costs.sums[SAVED, size, way, first]
+        held[lane] += sums[STATE, size, way, end] - sums[STATE, size, way, first]
+        saved = sums[SAVED, size, way, end] - sums[SAVED, size, way, first]
         level = 0
         while 2 << level <= end - first:
             level += 1
@@ -132,7 +132,7 @@ def _stages(
         memory[0, at] = 0 if costs.recomputes[way] else saved
         memory[1, at] = transient + (saved if costs.recomputes[way] else 0)
         memory[2, at] = workspace
-        parameters = costs.sums[PARAMETERS, size, way, end] - costs.sums[PARAMETERS, size, way, first]
+        parameters = sums[PARAMETERS, size, way, end] - sums[PARAMETERS, size, way, first]
         if parameters:
             update = round(costs.update[lane, 0] + costs.update[lane, 1] * parameters)
             if costs.steady:
@@ -198,15 +198,15 @@ def _waits(costs: Costs, stages: IntArray, memory: IntArray) -> Waits:
                     held[found] = 0
                     pair_of[target] = pair
                     found += 1
-                for way in range(2 if link >= 0 else 0):
-                    ns = costs.sent[way, link, tensor]
-                    so_far = pairs[pair, 2 + way]
-                    pairs[pair, 2 + way] = max(so_far, ns) if costs.mode == DELAY else so_far + ns
-                    between = other * lanes + lane if way == BACK else lane * lanes + other
+                for sent in range(2 if link >= 0 else 0):
+                    ns = costs.sent[sent, link, tensor]
+                    so_far = pairs[pair, 2 + sent]
+                    pairs[pair, 2 + sent] = max(so_far, ns) if costs.mode == DELAY else so_far + ns
+                    between = other * lanes + lane if sent == GRADIENT else lane * lanes + other
                     first_port = costs.port_first[between]
                     for port in range(first_port, costs.port_first[between + 1]):
-                        ns = costs.occupied[way, costs.ports[port, 1], tensor]
-                        held[pairs[pair, 4], way, port - first_port] += ns
+                        ns = costs.occupied[sent, costs.ports[port, 1], tensor]
+                        held[pairs[pair, 4], sent, port - first_port] += ns
             if leaves:
                 memory[1, source] += costs.received[BUFFER, costs.shape_of[lane], tensor]
         first = end

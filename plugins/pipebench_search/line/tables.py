@@ -27,8 +27,8 @@ END, LANE, WAY, CAP = range(4)
 that it keeps in flight."""
 FORWARD, BACKWARD, WEIGHT, STATE, SAVED, PARAMETERS = range(6)
 """Rows of `Costs.sums`."""
-THERE, BACK = range(2)
-"""Rows of what is sent: with a tensor, and with its gradient."""
+TENSOR, GRADIENT = range(2)
+"""Rows of what is sent."""
 INPUT, BUFFER = range(2)
 """Rows of what a tensor takes where it is read: itself, and with its gradient."""
 DELAY, FULL, HALF = range(3)
