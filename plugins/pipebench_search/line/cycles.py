@@ -209,7 +209,7 @@ def compile_kernels() -> None:
     four, three = np.zeros((0, 1, 1, 1), np.int64), np.zeros((2, 1, 1), np.int64)
     costs = Costs(
         shape_of=one, link=two - 1, sums=np.zeros((6, 1, 1, 2), np.int64), workspace=two, transient=four,
-        recomputes=one, update=np.zeros((1, 2)),
+        recomputes=one, update=np.zeros((1, 1, 2)),
         first_made=np.zeros(2, np.int64), first_reader=np.zeros(2, np.int64), reader=one, last_reader=one,
         sent=three, port_first=np.zeros(2, np.int64), ports=np.zeros((0, 2), np.int64),
         occupied=np.zeros((2, 0, 1), np.int64), received=three,

@@ -109,6 +109,7 @@ def _stages(
     duration, memory = np.zeros((3 if split else 2, count), np.int64), np.zeros((3, count), np.int64)
     lane_of, caps = np.empty(count, np.int64), np.empty(count, np.int64)
     reduce, held = np.zeros(lanes, np.int64), np.zeros(lanes, np.int64)
+    last = stages[:, LANE].max()
     first = 0
     for at in range(count):
         end, lane, way = stages[at, END], stages[at, LANE], stages[at, WAY]
@@ -134,7 +135,7 @@ def _stages(
         memory[2, at] = workspace
         parameters = sums[PARAMETERS, size, way, end] - sums[PARAMETERS, size, way, first]
         if parameters:
-            update = round(costs.update[lane, 0] + costs.update[lane, 1] * parameters)
+            update = round(costs.update[last, lane, 0] + costs.update[last, lane, 1] * parameters)
             if costs.steady:
                 duration[0, at] += -(-update // costs.micro_batches)
             else:

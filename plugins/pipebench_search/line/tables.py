@@ -46,8 +46,9 @@ class Costs(NamedTuple):
     parameters, of all operators before a place, shape (6, sizes, ways, n + 1). workspace, transient: the most
     bytes of 2^k operators from a place on, shapes (k, n) and (k, sizes, ways, n); no rows of `transient` where it
     is 0 throughout.
-    recomputes: by way, 1 where a backward runs the forward again. update: by lane, the ns of an update that has
-    any weights, and of each byte of them.
+    recomputes: by way, 1 where a backward runs the forward again. update: by the last lane that runs anything,
+    behind which the next copy begins, and by lane, the ns of an update that has any weights, and of each byte of
+    them.
     first_made: by place, the first tensor that is made there or behind; tensors stand in the order in which they
     are made, inputs of the model first. first_reader, reader: the places that read each. last_reader: the last.
     sent: ns of its messages there and back, shape (2, kinds, tensors). port_first: by pair of lanes, sending lane
@@ -234,9 +235,7 @@ class _Prices:
             transient=_most(transient) if transient.any() else np.zeros((0, *transient.shape), np.int64),
             recomputes=np.array([way.recompute == "stage" for way in self._ways], np.int64),
             steady=int(problem.regime.mode == "async"),
-            update=np.array(
-                [self._update(lane, sums[PARAMETERS][shape, 0]) for lane, shape in enumerate(shape_of)]
-            ),
+            update=self._updates(sums[PARAMETERS][:, 0]),
             first_made=np.searchsorted(np.sort(made), np.arange(len(self._order) + 1)),
             first_reader=np.cumsum([0, *map(len, readers)]),
             reader=np.array([each for some in readers for each in some], np.int64),
@@ -279,13 +278,30 @@ class _Prices:
             )
         return tuple(found)
 
-    def _update(self, lane: int, parameters: IntArray) -> tuple[float, float]:
+    def _updates(self, parameters: IntArray) -> FloatArray:
+        """What `Costs` has as update. parameters: by size and place."""
+        copies, sizes = self._draft.copies, self._draft.sizes
+        found = np.zeros((len(sizes), len(sizes), 2))
+        known: dict[tuple[int, str], tuple[float, float]] = {}
+        for last in range(len(sizes)) if copies > 1 else (len(sizes) - 1,):
+            draft = replace(self._draft, sizes=sizes[: last + 1])
+            for lane, size in enumerate(draft.sizes):
+                # Of where a lane is only the level matters that its copies reduce gradients over.
+                first = self._homes[lane].start
+                level = self._guesses.level(first, first + size - 1 + (copies - 1) * sum(draft.sizes))
+                key = size, level.name
+                if key not in known:
+                    known[key] = self._update(draft, lane, parameters[self._sizes.index(size)])
+                found[last, lane] = known[key]
+        return found if copies > 1 else np.repeat(found[-1:], len(sizes), axis=0)
+
+    def _update(self, draft: Draft, lane: int, parameters: IntArray) -> tuple[float, float]:
         """Through what all operators take on the lane, and the one with the most weights. parameters: by place."""
         points: dict[int, int] = {}
         for operators in ((self._order[int(parameters.argmax())],), self._order):
             part = Part(operators, lane, self._ways[0], self._micro_batch)
-            weights = self._model.parameter_bytes(self._guesses.stage(self._draft, part))
-            points[weights] = self._guesses.update_ns(self._draft, part)
+            weights = self._model.parameter_bytes(self._guesses.stage(draft, part))
+            points[weights] = self._guesses.update_ns(draft, part)
         (least, less), (most, more) = min(points.items()), max(points.items())
         each = (more - less) / (most - least) if most > least else more / max(1, most)
         return more - each * most, each

@@ -15,7 +15,7 @@ from pipebench.domain.cluster import LinkMode
 from pipebench.domain.errors import InfeasibleProblem
 from pipebench.domain.problem import Problem
 from pipebench.domain.schedule import PeriodicSchedule
-from pipebench_search.drafts.draft import Draft, Drafting
+from pipebench_search.drafts.draft import Draft, Drafting, Part
 from pipebench_search.drafts.moves import Neighbourhood
 from pipebench_search.estimates.guess import Guesses
 from pipebench_search.line.annealing import ANYWHERE, PLACED
@@ -23,7 +23,7 @@ from pipebench_search.line.kernel import Most, look, neighbour
 from pipebench_search.line.tables import CAP, END, LANE, WAY, Line, line_of
 from pipebench_search.score import CachedCosts
 from tests.algorithms.test_greedy_order import most_bytes
-from tests.builders import cluster, dag_problem
+from tests.builders import chain_problem, cluster, dag_problem, nodes
 from tests.plugins.running import services
 from tests.plugins.search.tight import on_nodes, tight
 
@@ -121,6 +121,27 @@ def test_rows_of_stages_take_what_their_plan_takes_in_greedy_order(
                     compare(line, stages, tables, split, peaks - (np.arange(len(peaks)) == lane))
                 compared += 1
     assert compared >= 50
+
+
+@pytest.mark.parametrize("last", range(4))
+def test_the_next_copy_begins_behind_the_last_lane_that_runs_anything(last: int) -> None:
+    """So that it says over which links copies add up their gradients."""
+    on = nodes(8, 4, within=4e9, between=1e9)
+    problem = chain_problem([50, 30], [90, 80], on, weights=[10_000, 30_000], mode="sync", mini_batch=8)
+    drafting, model = Drafting(problem), CachedCosts(problem)
+    way = drafting.ways[0]
+    draft = Draft((Part((0,), 0, way, 1), Part((1,), 1, way, 1)), (1, 1), copies=2)
+    line = line_of(model, drafting, Guesses(model), draft)
+    assert line is not None
+    assert line.sizes == (1, 1, 1, 1)
+    stages = line.stages([4, 4])
+    stages[1, LANE] = last
+    plan = drafting.plan_of(line.draft_of(stages))
+    assert plan is not None
+    tables = Tables.of(model, plan, 4, links=True)
+    assert min(tables.reduce) > 1000
+    order = GreedyOrder(tables, [4, 4], line.splits)
+    assert look(line.costs, stages, line.splits, ANY - 1) == order.makespan_ns
 
 
 @pytest.mark.parametrize("number", range(8))
