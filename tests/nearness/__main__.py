@@ -2,21 +2,51 @@
 
 import argparse
 import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
 from pipebench.bench.cage.installed import installed_host
+from tests.nearness import few_stages
 from tests.nearness.distances import Distance, tables
-from tests.nearness.problems import apart, distance, problems
+from tests.nearness.few_stages import Few
+from tests.nearness.problems import Each, apart, distance, problems
+
+Row = TypeVar("Row", Distance, Few)
+Given = TypeVar("Given", bound=Each)
 
 
-def read(file: Path) -> dict[str, Distance]:
+def read(file: Path, kind: type[Row]) -> dict[str, Row]:
     """Those that stand in a file, by their problem."""
     if not file.exists():
         return {}
-    rows = [msgspec.json.decode(text, type=Distance) for text in file.read_text().splitlines()]
+    rows = [msgspec.json.decode(text, type=kind) for text in file.read_text().splitlines()]
     return {row.problem: row for row in rows}
+
+
+def look(
+    options: argparse.Namespace,
+    looked_at: Iterator[Given],
+    kind: type[Row],
+    row_of: Callable[[Given], Row],
+    table: Callable[[Sequence[Row]], str],
+) -> None:
+    """Append the rows of problems that have none yet, and print the table of all. options: of the command."""
+    number, count = map(int, options.shard.split("/"))
+    began_s = time.monotonic()
+    for each in list(looked_at)[number - 1 :: count]:
+        if time.monotonic() - began_s > options.seconds:
+            break
+        if each.label in read(options.results, kind):
+            continue
+        row = row_of(each)
+        with options.results.open("a") as file:
+            file.write(msgspec.json.encode(row).decode() + "\n")
+        print(row, flush=True)
+    print(table(list(read(options.results, kind).values())))
 
 
 def main() -> None:
@@ -27,25 +57,21 @@ def main() -> None:
     options.add_argument("--dags", type=int, default=50, help="random graphs with tight memory")
     options.add_argument("--seed", type=int, default=0)
     options.add_argument("--limit", type=float, default=20.0, help="seconds of `best` for each problem")
-    options.add_argument(
+    which = options.add_mutually_exclusive_group()
+    which.add_argument(
         "--apart", action="store_true", help="workloads with a flush, also with links and memory free"
     )
+    which.add_argument("--few", action="store_true", help="cells on few devices: all rows of few stages")
     options.add_argument("--shard", default="1/1", help="K/N: every N-th problem")
     options.add_argument("--for", type=float, default=float("inf"), dest="seconds", help="start none after this")
     given = options.parse_args()
-    number, count = map(int, given.shard.split("/"))
-    began_s, host = time.monotonic(), installed_host()
-    looked_at = apart(given.cells, given.seed) if given.apart else problems(given.cells, given.dags, given.seed)
-    for each in list(looked_at)[number - 1 :: count]:
-        if time.monotonic() - began_s > given.seconds:
-            break
-        if each.label in read(given.results):
-            continue
-        row = distance(host, each, given.limit)
-        with given.results.open("a") as file:
-            file.write(msgspec.json.encode(row).decode() + "\n")
-        print(f"{row.problem}: {row.of_bound} {row.bound_kind}", flush=True)
-    print(tables(list(read(given.results).values())))
+    host = installed_host()
+    if given.few:
+        cells = few_stages.on_few_devices(given.cells, given.seed)
+        look(given, cells, Few, partial(few_stages.few, host, limit_s=given.limit), few_stages.table)
+        return
+    every = apart(given.cells, given.seed) if given.apart else problems(given.cells, given.dags, given.seed)
+    look(given, iter(every), Distance, partial(distance, host, limit_s=given.limit), tables)
 
 
 if __name__ == "__main__":

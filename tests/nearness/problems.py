@@ -99,7 +99,7 @@ def distance(host: Host, each: Each, limit_s: float) -> Distance:
     else:
         workload = WorkloadBuilder(host).workload(each.spec)
         problem = workload.problem(each.mode)
-        known = _best(host, workload, each.mode, limit_s)
+        known = best_known(host, workload, each.mode, limit_s)
     bound = time_bound(problem)
     row = class_bound(problem, bound.ns)
     certify_s, check_s, refused = _certified(problem, known) if known else (None, None, "")
@@ -120,14 +120,16 @@ def distance(host: Host, each: Each, limit_s: float) -> Distance:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class Known:
+    """A plan, what a mini-batch of it takes, and whether every other one was looked at."""
+
     plan: Plan
     schedule: Schedule
     ns: int
     optimal: bool
 
 
-def _certified(problem: Problem, known: _Known) -> tuple[float | None, float | None, str]:
+def _certified(problem: Problem, known: Known) -> tuple[float | None, float | None, str]:
     """Seconds of making a certificate, and of checking it; or why there is none."""
     began_s = time.perf_counter()
     try:
@@ -140,7 +142,8 @@ def _certified(problem: Problem, known: _Known) -> tuple[float | None, float | N
     return made_s - began_s, time.perf_counter() - made_s, ""
 
 
-def _best(host: Host, workload: Workload, mode: RegimeMode, limit_s: float) -> _Known | None:
+def best_known(host: Host, workload: Workload, mode: RegimeMode, limit_s: float) -> Known | None:
+    """What `best` finds in a time; None where no plan fits."""
     try:
         winner = best(host, workload, mode, timeout_s=limit_s).winner
     except PipebenchError:
@@ -148,10 +151,10 @@ def _best(host: Host, workload: Workload, mode: RegimeMode, limit_s: float) -> _
     assert winner.plan is not None
     assert winner.schedule is not None
     assert winner.row.simulated_s is not None
-    return _Known(winner.plan, winner.schedule, round(winner.row.simulated_s * NS_PER_S), optimal=False)
+    return Known(winner.plan, winner.schedule, round(winner.row.simulated_s * NS_PER_S), optimal=False)
 
 
-def _searched(problem: Problem) -> _Known | None:
+def _searched(problem: Problem) -> Known | None:
     try:
         result = found(problem, context(steps=0, stall=STALL, starts=STARTS))
     except InfeasibleProblem:
@@ -159,4 +162,4 @@ def _searched(problem: Problem) -> _Known | None:
     assert result.schedule is not None
     assert result.claimed_s is not None
     optimal = any(WHOLE in notice for notice in result.notices)
-    return _Known(result.plan, result.schedule, round(result.claimed_s * NS_PER_S), optimal)
+    return Known(result.plan, result.schedule, round(result.claimed_s * NS_PER_S), optimal)
