@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import zip_longest
+from math import inf
 
 from pipebench.domain.plan import Plan
 from pipebench.hooks.context import Context
@@ -43,6 +44,8 @@ NEAR = 1.35
 """Random moves lead to plans whose estimate is within this factor of the best time."""
 SQUEEZED = 200
 """Rows that are looked at where none fits in memory."""
+CLEARLY = 0.92
+"""Copies of a row stand in for replicas of its stages where they take less than this share by the estimate."""
 EVEN = 8
 """Plans of even stages that are scored beside those that were handed over."""
 REORDERED = 200_000
@@ -237,15 +240,28 @@ class LocalSearch:
         return [(about, draft) for about, _, draft in guessed[:SQUEEZED]]
 
     def _even_rows(self) -> list[Draft]:
-        """Rows of even stages on all devices, those first that take least by the estimate; none where rows of
-        stages are all that may change.
+        """Rows of even stages on all devices, and copies of them in their place where that is faster, those first
+        that take least by the estimate; none where rows of stages are all that may change.
         """
         guessed: list[tuple[float, int, Draft]] = []
-        for draft in self._near.even_rows() if not self._cycles.only_rows else ():
+        for row in self._near.even_rows() if not self._cycles.only_rows else ():
+            draft = self._faster_as_copies(row) or row
             guess = self._guesses.of(draft) if self._drafting.possible(draft) else None
             if guess is not None:
                 guessed.append((guess.about, len(guessed), draft))
         return [draft for _, _, draft in sorted(guessed, key=lambda each: each[:2])]
+
+    def _faster_as_copies(self, draft: Draft) -> Draft | None:
+        """Its replicas as copies of the pipeline, whose stages are nearer to each other, in the number that takes
+        least by the estimate; None where that is not clearly less.
+        """
+        guess = self._guesses.of(draft) if self._drafting.possible(draft) else None
+        best, least = None, inf if guess is None else guess.about * CLEARLY
+        for each in self._near.as_copies(draft):
+            guess = self._guesses.of(each)
+            if guess is not None and guess.about < least:
+                best, least = each, guess.about
+        return best
 
     def _stages_in_a_row(self, found: list[Candidate]) -> None:
         """The rows of a dynamic program, without those that take far longer than the best plan in any order."""

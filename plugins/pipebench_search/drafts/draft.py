@@ -87,6 +87,16 @@ class Draft:
         """Another stage at that position."""
         return replace(self, parts=(*self.parts[:position], part, *self.parts[position + 1 :]))
 
+    def in_copies(self, factor: int) -> "Draft | None":
+        """So many times the copies, each with its part of every group and every micro-batch. None where one of
+        these does not divide.
+        """
+        if any(size % factor for size in self.sizes) or any(part.micro_batch % factor for part in self.parts):
+            return None
+        parts = tuple(replace(part, micro_batch=part.micro_batch // factor) for part in self.parts)
+        sizes = tuple(size // factor for size in self.sizes)
+        return replace(self, parts=parts, sizes=sizes, copies=self.copies * factor)
+
     def tidy(self) -> "Draft":
         """Without groups that run nothing."""
         used = sorted({part.group for part in self.parts})

@@ -324,11 +324,8 @@ class Neighbourhood:
 
     def _copies(self, draft: Draft, _: Place) -> Iterator[Move]:
         for factor in divisors(self._problem.cluster.size, self._problem.cluster.size)[1:]:
-            sizes = [size // factor for size in draft.sizes]
-            whole = all(size % factor == 0 for size in draft.sizes)
-            if whole and all(p.micro_batch % factor == 0 for p in draft.parts):
-                parts = tuple(replace(p, micro_batch=p.micro_batch // factor) for p in draft.parts)
-                yield "copies", replace(draft, sizes=tuple(sizes), copies=draft.copies * factor, parts=parts)
+            if (made := draft.in_copies(factor)) is not None:
+                yield "copies", made
             if draft.copies % factor == 0:
                 parts = tuple(replace(p, micro_batch=p.micro_batch * factor) for p in draft.parts)
                 grown = tuple(size * factor for size in draft.sizes)
@@ -371,6 +368,14 @@ class Neighbourhood:
                 if cuts and micro_batch * len(cuts) <= self._problem.mini_batch:
                     parts = tuple(Part(each, at, plain[degree], micro_batch) for at, each in enumerate(cuts))
                     yield Draft(parts=parts, sizes=(size,) * len(cuts))
+
+    def as_copies(self, draft: Draft) -> Iterator[Draft]:
+        """Its replicas as copies of the pipeline, whose stages are nearer; none where all links are alike."""
+        if self._levels > 1:
+            for factor in divisors(self._problem.cluster.size, self._problem.cluster.size)[1:]:
+                made = draft.in_copies(factor)
+                if made is not None and self._drafting.possible(made):
+                    yield made
 
 
 def _whole(_: Draft) -> list[Place]:
