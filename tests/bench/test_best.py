@@ -44,10 +44,13 @@ def workload(pins: Pins, memory_bytes: int | None = None) -> Workload:
 
 
 def test_the_search_gets_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And hardly any of the user's time goes to toy problems."""
     given: dict[str, int] = {}
+    toys_s: set[float] = set()
 
     def noted(host: Host, trial: Trial, *rest: Any, **named: Any) -> Outcome:
         given[trial.planner.label.partition("[")[0]] = trial.start.bound_ns
+        toys_s.add(trial.searcher("sync").toy_s)
         return run_trial(host, trial, *rest, **named)
 
     monkeypatch.setattr(best_module, "run_trial", noted)
@@ -55,6 +58,7 @@ def test_the_search_gets_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     best(Few(), pinned, timeout_s=20)
     assert given.pop("local-search") == time_bound(pinned.problem("sync")).ns
     assert set(given.values()) == {0}
+    assert toys_s == {best_module.TOY_S}
 
 
 @pytest.mark.timeout(method="thread")  # the alarm of the process is the limit's

@@ -11,6 +11,7 @@ import msgspec
 from pipebench.bench.components import ready_scheduler
 from pipebench.bench.plugin_results import exact_schedule
 from pipebench.bench.searches.isolation.child import Channel
+from pipebench.bench.searches.request import TOY_S
 from pipebench.bench.searches.timing import CompilationWatch
 from pipebench.bench.searches.toys import DEVICES, OPERATORS, toy_alarm, toys
 from pipebench.bench.services import HostServices
@@ -133,7 +134,7 @@ def play(services: HostServices, regime: RegimeMode, schedulers: Iterable[str], 
         for name in schedulers:
             with suppress(PipebenchError):  # the alarm, or an order that cannot be simulated
                 for problem in toys(regime):
-                    with toy_alarm(compilation):
+                    with toy_alarm(compilation, TOY_S):
                         made = order(services, problem, Attempt(plan=_toy_plan(), scheduler=name))
                         if simulated and made.schedule is not None:
                             services.simulate(problem, _toy_plan(), made.schedule)

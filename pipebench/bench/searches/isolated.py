@@ -22,6 +22,7 @@ from pipebench.bench.searches.isolation.conversation import ChildExit, Handover
 from pipebench.bench.searches.isolation.wire import BrokenWire
 from pipebench.bench.searches.perform import COMPILATION, WORK, perform
 from pipebench.bench.searches.request import (
+    TOY_S,
     Fitting,
     KernelPart,
     Progress,
@@ -161,8 +162,9 @@ def smallest_fitting(
 
 
 def compile_kernels(host: Host, planner: Ready, searcher: Searcher) -> None:
-    """Compile the kernels of a planner and keep them, by a child that sees no problem."""
+    """Compile the kernels of a planner and keep them, by a child that sees toy problems alone."""
     if planner.kernels:
+        searcher = replace(searcher, toy_s=TOY_S)  # so that it compiles all that any trial will need
         _SearchesInChildren(host, planner, searcher, SearchLimits(timeout_s=0.0)).compile()
 
 

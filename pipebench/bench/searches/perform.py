@@ -145,7 +145,7 @@ def _play(services: HostServices, planner: Ready, searcher: Searcher, compilatio
         for problem in toys(searcher.regime):
             toy = SearchRequest(problem=problem)
             try:
-                with toy_alarm(compilation):
+                with toy_alarm(compilation, searcher.toy_s):
                     report = perform(services, planner, searcher.scheduler, toy, quiet=True)
             except BaseException:  # the alarm, or an interrupt of the planner's own making
                 break

@@ -10,6 +10,9 @@ from pipebench.domain.value import Value
 
 SearchStatus = Literal["found", "infeasible", "timeout", "memory", "crashed", "invalid_plan", "unsupported"]
 
+TOY_S = 1.0
+"""CPU seconds that a component may take on each toy problem, where search times are to be compared."""
+
 
 class Searcher(Value, frozen=True, kw_only=True):
     """What a child knows of a search before the problem: whom to import, and which kernels to load.
@@ -17,12 +20,14 @@ class Searcher(Value, frozen=True, kw_only=True):
     planner: as on the command line, options included.
     scheduler: the scheduler that the user names.
     regime: of the problems to come.
+    toy_s: CPU seconds that the planner may take on each toy problem beside compiling, before its clock runs.
     """
 
     planner: str
     scheduler: str | None = None
     regime: RegimeMode
     seed: int = 0
+    toy_s: float = TOY_S
 
 
 class KernelPart(Value, frozen=True, kw_only=True):

@@ -84,14 +84,12 @@ def _profile(name: str, edges: tuple[tuple[int, int], ...]) -> Profile:
     )
 
 
-TOY_S = 1.0
-"""CPU seconds that a planner may take on each toy problem beside compiling, before its clock runs."""
 IDLE_S, IDLE_SHARE = 1.0, 0.02
 """A planner that has used less than this share of a core by then waits for something: no toy is worth that."""
 
 
 @contextlib.contextmanager
-def toy_alarm(compilation: CompilationWatch) -> Iterator[None]:
+def toy_alarm(compilation: CompilationWatch, toy_s: float) -> Iterator[None]:
     """Raise DeadlineReached inside when a toy problem took its time, and again while nobody listens."""
     began_s, cpu_s, compiled_s = time.monotonic(), time.process_time(), compilation.cpu_seconds
 
@@ -99,12 +97,13 @@ def toy_alarm(compilation: CompilationWatch) -> Iterator[None]:
         del number, frame
         used_s = time.process_time() - cpu_s
         idle = used_s < IDLE_SHARE * (time.monotonic() - began_s)
-        spent = used_s - (compilation.cpu_seconds - compiled_s) >= TOY_S
+        spent = used_s - (compilation.cpu_seconds - compiled_s) >= toy_s
         if not compilation.running and (idle or spent):
             raise DeadlineReached("a toy problem takes too long")
 
     before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, IDLE_S, IDLE_S)
+    look_s = min(IDLE_S, toy_s)
+    signal.setitimer(signal.ITIMER_REAL, look_s, look_s)
     try:
         yield
     finally:

@@ -29,7 +29,15 @@ from pipebench.bench.score import (
     verdict_fields,
 )
 from pipebench.bench.searches.isolated import Heard, SearchLimits, TimedSearch, smallest_fitting, timed_search
-from pipebench.bench.searches.request import Fitting, Sample, Searcher, SearchReport, SearchRequest, Start
+from pipebench.bench.searches.request import (
+    TOY_S,
+    Fitting,
+    Sample,
+    Searcher,
+    SearchReport,
+    SearchRequest,
+    Start,
+)
 from pipebench.bench.searches.search import NOTHING
 from pipebench.bench.searches.smallest_memory import rounded_up, with_memory
 from pipebench.bench.services import HostServices
@@ -150,6 +158,7 @@ class Trial:
     timeout_s: limit of the search; the whole process group is killed when it passes.
     memory_bytes: limit of the search; allocations beyond it fail (0: no limit).
     parallel: whether other trials run at the same time.
+    toy_s: as of Searcher.
     coarsen: the planner sees at most so many blocks of operators; its plan is scored in operators (0: as it is).
     trusted: import paths out of files that executors may import.
     yardstick: the suite added it, so that the others stand beside something known; it counts in no standing.
@@ -169,6 +178,7 @@ class Trial:
     seed: int = 0
     repetition: int = 0
     parallel: bool = False
+    toy_s: float = TOY_S
     coarsen: int = 0
     trusted: frozenset[str] = frozenset()
     yardstick: bool = False
@@ -186,7 +196,7 @@ class Trial:
     def searcher(self, mode: RegimeMode) -> Searcher:
         """What is known of its search in that regime before the problem."""
         named = self.scheduler if mode == self.regime else None
-        return Searcher(planner=self.planner.label, scheduler=named, regime=mode, seed=self.seed)
+        return Searcher(planner=self.planner.label, scheduler=named, regime=mode, seed=self.seed, toy_s=self.toy_s)
 
 
 @dataclass(frozen=True, slots=True)

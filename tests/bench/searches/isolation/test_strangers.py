@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from pipebench.bench.components import ready_planner
-from pipebench.bench.searches.isolated import SearchLimits, timed_search
-from pipebench.bench.searches.request import Searcher, SearchRequest
+from pipebench.bench.searches.isolated import SearchLimits, compile_kernels, timed_search
+from pipebench.bench.searches.request import TOY_S, Searcher, SearchRequest
 from pipebench.bench.trials.trial import Trial, run_trial
 from pipebench.domain.limits import MOST_WRITTEN_BYTES
 from pipebench.hooks.syntax import parse_reference
@@ -100,6 +100,48 @@ def test_a_planner_that_never_ends_is_killed_in_time(tmp_path: Path, body: str) 
     assert (row.status, row.reason) == ("timeout", "no plan within 0.3 s")
     assert time.monotonic() - began < 20  # toy problems take up to a second of CPU before
     assert len(row.output) <= 4096
+
+
+BURNS_ON_TOYS = f"""{HONEST}
+import time
+
+honest, used_s = plan, 0.0
+
+
+def plan(problem, context):
+    global used_s
+    if problem.cluster.name == "toy":
+        began_s = time.process_time()
+        try:
+            while True:
+                pass
+        finally:
+            used_s += time.process_time() - began_s
+    context.count("toy_ms", round(1000 * used_s))
+    return honest(problem, context)
+"""
+
+
+@pytest.mark.parametrize(("given", "least_ms", "most_ms"), [({}, 900, 3000), ({"toy_s": 0.2}, 150, 800)])
+def test_toy_problems_take_no_longer_than_they_may(
+    tmp_path: Path, given: dict[str, float], least_ms: int, most_ms: int
+) -> None:
+    row = run(tmp_path, BURNS_ON_TOYS, **given).row
+    assert row.status == "ok"
+    assert row.counters is not None
+    assert least_ms <= row.counters["toy_ms"] <= most_ms
+
+
+def test_kernels_are_compiled_by_toy_problems_for_as_long_as_any_may_take(tmp_path: Path) -> None:
+    script = tmp_path / "stranger.py"
+    script.write_text(BURNS_ON_TOYS)
+    began_s = time.monotonic()
+    compile_kernels(
+        HOST,
+        ready_planner(HOST, parse_reference(str(script))),
+        Searcher(planner=str(script), regime="sync", toy_s=0.1),
+    )
+    assert time.monotonic() - began_s > TOY_S
 
 
 def test_what_still_runs_at_the_deadline_does_not_hide_it(tmp_path: Path) -> None:
