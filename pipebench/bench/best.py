@@ -34,7 +34,7 @@ FAIR_S = 5.0
 """Each gets this much as long as there is time: most take less, and those that matter most come first."""
 SEARCHED = 0.5
 """Share of the time that is kept for the search; it gets what the planners leave, too."""
-TOY_S = 0.2
+SHORT_TOY_S = 0.2
 """CPU seconds of a planner on each toy problem: its search time is not to be compared, and this is the user's."""
 SEEDS = 8
 """Plans from which the search goes on: the fastest."""
@@ -123,7 +123,7 @@ def best(
             memory_bytes=SEARCH_MEMORY_BYTES,
             seed=seed,
             parallel=True,
-            toy_s=TOY_S,
+            toy_s=SHORT_TOY_S,
         )
 
     offered: tuple[str, ...] = ()

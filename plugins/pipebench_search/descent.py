@@ -2,15 +2,12 @@
 
 import random
 from collections.abc import Callable, Iterator
-from functools import partial
 from itertools import zip_longest
-from math import inf
 
 from pipebench.domain.plan import Plan
 from pipebench.hooks.context import Context
 from pipebench_search.drafts.draft import Draft, Drafting
 from pipebench_search.drafts.moves import Neighbourhood
-from pipebench_search.drafts.rows import rows_to_start_from
 from pipebench_search.estimates.clock import Clock
 from pipebench_search.estimates.guess import Guesses
 from pipebench_search.every_draft import EveryDraft
@@ -18,7 +15,8 @@ from pipebench_search.incumbent import Candidate, Incumbent
 from pipebench_search.line.cycles import Cycles
 from pipebench_search.pack import Near, Packing
 from pipebench_search.plugin import SearchOptions
-from pipebench_search.score import Scored, Scorer
+from pipebench_search.score import Scorer
+from pipebench_search.starts import NEAR, Starts
 
 LOOKED_AT = 32
 """Neighbours that are scored before a plan counts as a local optimum: those of the best estimates."""
@@ -34,20 +32,10 @@ HARDLY = 1.1
 """Neighbours that take longer by the clock by this factor are not looked at."""
 DESCENDING = 0.2
 """The share of the time that is left that each descent from a plan to start from takes, beside annealing."""
-STARTING = 0.4
-"""The share of the time after which no more plans to start from are looked for."""
 IN_VAIN = 5
 """After so many cycles without a better plan there are no more."""
 WALKED = 0.5
 """Where a cycle finds nothing better, random moves and descents get this multiple of what it spent."""
-NEAR = 1.35
-"""Random moves lead to plans whose estimate is within this factor of the best time."""
-SQUEEZED = 200
-"""Rows that are looked at where none fits in memory."""
-CLEARLY = 0.92
-"""Copies of a row stand in for replicas of its stages where they take less than this share by the estimate."""
-EVEN = 8
-"""Plans of even stages that are scored beside those that were handed over."""
 REORDERED = 200_000
 """Tasks that branch and bound looks at, node by node, for a better order of the best plan."""
 NODE_S, REORDERING = 25e-6, 0.1
@@ -85,6 +73,9 @@ class LocalSearch:
         self._every = EveryDraft(scorer.model, self._drafting, self._guesses, self._near.micro_batches)
         self._random = random.Random(context.seed)
         self._seen: set[Draft] = set()
+        self._starts = Starts(
+            self.known, scorer, self._drafting, self._near, self._guesses, self._packing, self._seen
+        )
         self._cycles = Cycles(self.known, scorer, self._drafting, self._guesses, self._clock, self._random)
 
     def run(self, seeds: list[tuple[str, Plan]]) -> None:
@@ -92,7 +83,7 @@ class LocalSearch:
 
         A small problem is seen through. A search that is given up begins again, from other plans to start from.
         """
-        found = self._start(seeds)
+        found = self._starts.begin(seeds)
         self.known.first = self.known.best
         self._once(diverse(found))
         while found and self.known.begins_again():
@@ -110,7 +101,8 @@ class LocalSearch:
         if not self._every.small:
             bases = diverse(sorted([*optima, *starts], key=lambda each: each.scored.rank))
             bases = [each for each in bases if cycles.may_begin(each)]
-            loops = cycles.in_loops(bases[0], self._even_rows()) if bases else []
+            others = self._starts.even_rows() if bases and not cycles.only_rows else []
+            loops = cycles.in_loops(bases[0], others) if bases else []
             starts_in_turn = [each for pair in zip_longest(bases, loops) for each in pair if each is not None]
             rows = self._ordered(cycles.in_turn(starts_in_turn))
         optima = starts if rows and cycles.only_rows else [*optima, *self._optima(starts[len(optima) :])]
@@ -199,123 +191,6 @@ class LocalSearch:
     def _by_the_clock(self, here: Candidate) -> bool:
         """Whether the clock tells plans like this one apart: any order of their tasks will do."""
         return here.draft is not None and self._scorer.orders_freely and self._clock.shows(here.draft)
-
-    def _start(self, seeds: list[tuple[str, Plan]]) -> list[Candidate]:
-        found: list[Candidate] = []
-        for source, plan in seeds:
-            for kept in (True, False) if plan != plan.without_in_flight() else (False,):
-                if self.known.over():
-                    return found
-                if self._scorer.permitted(plan):
-                    seed = self.known.score(plan, None, kept)
-                    self._take(seed, self._drafting.draft_of(plan), source, (), found)
-        rows = self._even_stages(EVEN if seeds else 3 * EVEN, found)
-        self._stages_in_a_row(found)
-        if any(self._packing.is_short(draft, about) for about, draft in rows[:EVEN]):
-            for draft in self._packing.starts(self.known.late):
-                if self.known.over():
-                    break
-                self._begin(draft, "packed operators", found)
-        if not found and rows:
-            self._squeeze([draft for _, draft in rows], found)
-        return sorted(found, key=lambda each: each.scored.rank)
-
-    def _even_stages(self, most: int, found: list[Candidate]) -> list[tuple[float, Draft]]:
-        """So many plans of even stages, the best by the estimate. Gives the first of all, with their estimates."""
-        guessed: list[tuple[float, int, Draft]] = []
-        for draft in self._near.seeds():
-            if self.known.late() and (guessed or found):
-                break
-            guess = self._guesses.of(draft) if self._drafting.possible(draft) else None
-            if guess is not None:
-                guessed.append((guess.about, len(guessed), draft))
-        guessed.sort(key=lambda each: each[:2])
-        scored = 0
-        for _, _, draft in guessed:
-            if self.known.over() or scored >= most or (scored and self.known.late(STARTING)):
-                break
-            before = len(found)
-            self._begin(draft, "even stages", found)
-            scored += len(found) > before
-        return [(about, draft) for about, _, draft in guessed[:SQUEEZED]]
-
-    def _even_rows(self) -> list[Draft]:
-        """Rows of even stages on all devices, and copies of them in their place where that is faster, those first
-        that take least by the estimate; none where rows of stages are all that may change.
-        """
-        guessed: list[tuple[float, int, Draft]] = []
-        for row in self._near.even_rows() if not self._cycles.only_rows else ():
-            draft = self._faster_as_copies(row) or row
-            guess = self._guesses.of(draft) if self._drafting.possible(draft) else None
-            if guess is not None:
-                guessed.append((guess.about, len(guessed), draft))
-        return [draft for _, _, draft in sorted(guessed, key=lambda each: each[:2])]
-
-    def _faster_as_copies(self, draft: Draft) -> Draft | None:
-        """Its replicas as copies of the pipeline, whose stages are nearer to each other, in the number that takes
-        least by the estimate; None where that is not clearly less.
-        """
-        guess = self._guesses.of(draft) if self._drafting.possible(draft) else None
-        best, least = None, inf if guess is None else guess.about * CLEARLY
-        for each in self._near.as_copies(draft):
-            guess = self._guesses.of(each)
-            if guess is not None and guess.about < least:
-                best, least = each, guess.about
-        return best
-
-    def _stages_in_a_row(self, found: list[Candidate]) -> None:
-        """The rows of a dynamic program, without those that take far longer than the best plan in any order."""
-        rows_are_late = partial(self.known.late, STARTING)
-        for draft in rows_to_start_from(self._drafting, self._near.micro_batches, rows_are_late):
-            if self.known.over():
-                return
-            guess, best = self._guesses.of(draft), self.known.best
-            if guess is None or best is None or guess.least <= NEAR * best.scored.ns:
-                self._begin(draft, "stages in a row", found)
-
-    def _begin(self, draft: Draft, source: str, found: list[Candidate]) -> None:
-        """Score a plan to start from that was not looked at."""
-        plan = self._drafting.plan_of(draft)
-        if plan is not None and draft not in self._seen and self._scorer.permitted(plan):
-            self._seen.add(draft)
-            self._take(self.known.score(plan, None), draft, source, (), found)
-
-    def _squeeze(self, drafts: list[Draft], found: list[Candidate]) -> None:
-        """Where no row fits: from the one that lacks least memory to neighbours that lack less, until one fits."""
-        here, lacks = None, None
-        while drafts and not self.known.over():
-            better = None
-            for draft in drafts:
-                plan = self._drafting.plan_of(draft)
-                lack = None if plan is None else self._scorer.excess_bytes(plan)
-                if plan is None or lack is None or (lack and lacks is not None and lack >= lacks):
-                    continue
-                if lack:
-                    better, lacks = draft, lack
-                else:
-                    self._begin(draft, "stages that fit", found)
-                    if found:
-                        return
-                if self.known.late():
-                    return
-            if better is None or better is here:
-                return
-            here = better
-            drafts = [made for _, made in self._near.moves(here) if self._drafting.possible(made)]
-
-    def _take(
-        self,
-        scored: Scored | None,
-        draft: Draft | None,
-        source: str,
-        moves: tuple[str, ...],
-        found: list[Candidate],
-    ) -> None:
-        if scored is None:
-            return
-        candidate = Candidate(scored, draft, source, moves)
-        found.append(candidate)
-        self.known.note(candidate)
 
     def _descend(self, start: Candidate, late: Callable[[], bool] = lambda: False) -> Candidate:
         """A local optimum: the first better neighbour, again and again. late: whether to end before that."""

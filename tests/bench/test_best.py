@@ -58,7 +58,7 @@ def test_the_search_gets_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     best(Few(), pinned, timeout_s=20)
     assert given.pop("local-search") == time_bound(pinned.problem("sync")).ns
     assert set(given.values()) == {0}
-    assert toys_s == {best_module.TOY_S}
+    assert toys_s == {best_module.SHORT_TOY_S}
 
 
 @pytest.mark.timeout(method="thread")  # the alarm of the process is the limit's

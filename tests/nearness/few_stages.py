@@ -15,7 +15,7 @@ from pipebench.bounds import time_bound
 from pipebench.costs.quantise import IntArray
 from pipebench.hooks.manager import Host
 from pipebench_search.line.kernel import look
-from pipebench_search.line.loops import _crossing, _work
+from pipebench_search.line.loops import crossing_at, work_before
 from pipebench_search.line.tables import CAP, END, LANE, SAVED, WAY, Costs, Line
 from tests.contest.problems import Entry
 from tests.nearness.distances import mean
@@ -79,9 +79,9 @@ def fastest(line: Line, stages: int, looks: int = LOOKS) -> Fastest:
 
 def places(costs: Costs, most: int) -> IntArray:
     """Where least is sent, one in each of so many parts of equal work and saved bytes together; or all."""
-    if most >= len(_work(costs)) - 2:
-        return np.arange(1, len(_work(costs)) - 1)
-    work, saved, sent = _work(costs), costs.sums[SAVED, 0, 0], _crossing(costs)
+    if most >= len(work_before(costs)) - 2:
+        return np.arange(1, len(work_before(costs)) - 1)
+    work, saved, sent = work_before(costs), costs.sums[SAVED, 0, 0], crossing_at(costs)
     share = (work / max(1, work[-1]) + saved / max(1, saved[-1])) / 2
     ends = np.searchsorted(share, np.arange(most + 1) / max(1, most)).clip(1, len(work) - 1)
     found = [begin + int(np.argmin(sent[begin:end])) for begin, end in pairwise(ends) if begin < end]

@@ -90,7 +90,10 @@ IDLE_S, IDLE_SHARE = 1.0, 0.02
 
 @contextlib.contextmanager
 def toy_alarm(compilation: CompilationWatch, toy_s: float) -> Iterator[None]:
-    """Raise DeadlineReached inside when a toy problem took its time, and again while nobody listens."""
+    """Raise DeadlineReached inside when a toy problem took its time, and again while nobody listens.
+
+    toy_s: of CPU, beside compiling.
+    """
     began_s, cpu_s, compiled_s = time.monotonic(), time.process_time(), compilation.cpu_seconds
 
     def ring(number: int, frame: FrameType | None) -> None:

@@ -373,8 +373,7 @@ class Neighbourhood:
         """Its replicas as copies of the pipeline, whose stages are nearer; none where all links are alike."""
         if self._levels > 1:
             for factor in divisors(self._problem.cluster.size, self._problem.cluster.size)[1:]:
-                made = draft.in_copies(factor)
-                if made is not None and self._drafting.possible(made):
+                if (made := draft.in_copies(factor)) is not None:
                     yield made
 
 

@@ -82,10 +82,7 @@ class Guesses:
     def _stage_times(self, draft: Draft, part: Part, first: int, used: int) -> StageTimes:
         size = draft.sizes[part.group]
         replicas = size // part.way.tensor_parallel
-        # Of where a stage stands only the level matters that all its replicas reduce gradients over.
-        where = ""
-        if draft.copies * replicas > 1:
-            where = self.level(first, first + size - 1 + (draft.copies - 1) * used).name
+        where = self.reduction_level(first, size, draft.copies, used).name if draft.copies * replicas > 1 else ""
         shape = size, part.micro_batch, part.replicas, draft.copies, where
         key = part.operators, id(part.way), *shape
         if key not in self._times:
@@ -193,6 +190,12 @@ class Guesses:
             passed = ports_between(self._problem.cluster, *ends)
             self._rates[one, other] = min((each.groups * each.bandwidth_bytes_s for each in passed), default=inf)
         return self._rates[one, other]
+
+    def reduction_level(self, first: int, size: int, copies: int, used: int) -> LinkLevel:
+        """The level over which the replicas of a group in all copies reduce gradients: of where it stands no more
+        matters. first, size: its devices. used: by each copy.
+        """
+        return self.level(first, first + size - 1 + (copies - 1) * used)
 
     def level(self, first: int, last: int) -> LinkLevel:
         """As `Cluster.level_spanning`; levels are kept."""

@@ -80,7 +80,7 @@ def _every(costs: Costs, lanes: int, variety: Variety) -> Iterator[tuple[tuple[i
 
 def _cuts(costs: Costs, lanes: int, variety: Variety) -> list[IntArray]:
     """Where stages end: of even work, or where less is sent."""
-    work, crossing = _work(costs), _crossing(costs)
+    work, crossing = work_before(costs), crossing_at(costs)
     found: dict[bytes, IntArray] = {}
     for turns in variety.turns:
         stages = min(round(turns * lanes), MOST_STAGES, len(work) - 1)
@@ -94,15 +94,15 @@ def _cuts(costs: Costs, lanes: int, variety: Variety) -> list[IntArray]:
     return list(found.values())
 
 
-def _work(costs: Costs) -> IntArray:
+def work_before(costs: Costs) -> IntArray:
     """By place, the ns of all operators before it."""
     work: IntArray = costs.sums[FORWARD, 0, 0] + costs.sums[BACKWARD, 0, 0]
     return work
 
 
-def _crossing(costs: Costs) -> IntArray:
+def crossing_at(costs: Costs) -> IntArray:
     """By place, the ns of all messages, there and back, of tensors that are made before it and read from it on."""
-    places = len(_work(costs))
+    places = len(work_before(costs))
     if not costs.sent.shape[1]:
         return np.zeros(places, np.int64)
     change = np.zeros(places + 1, np.int64)
@@ -122,7 +122,7 @@ def _lanes(stages: int, lanes: int, to_and_fro: bool) -> list[int]:
 
 def _rows(costs: Costs, ends: IntArray, lanes: list[int], variety: Variety) -> Iterator[IntArray]:
     """Rows of stages (END, LANE, WAY, CAP) that differ in what runs again and what is kept in flight."""
-    work = _work(costs)
+    work = work_before(costs)
     before = work[np.append(0, ends[:-1])] / max(1, int(work[-1]))
     first = int(np.argmin(costs.recomputes))
     ways = {

@@ -286,9 +286,7 @@ class _Prices:
         for last in range(len(sizes)) if copies > 1 else (len(sizes) - 1,):
             draft = replace(self._draft, sizes=sizes[: last + 1])
             for lane, size in enumerate(draft.sizes):
-                # Of where a lane is only the level matters that its copies reduce gradients over.
-                first = self._homes[lane].start
-                level = self._guesses.level(first, first + size - 1 + (copies - 1) * sum(draft.sizes))
+                level = self._guesses.reduction_level(self._homes[lane].start, size, copies, sum(draft.sizes))
                 key = size, level.name
                 if key not in known:
                     known[key] = self._update(draft, lane, parameters[self._sizes.index(size)])

@@ -72,7 +72,7 @@ def test_rows_of_even_stages_are_copies_where_these_are_faster(bytes_: int, copi
     """Messages of a copy go over the links of a node, and gradients over those between nodes."""
     problem = chain(nodes(8, 2, within=40e9, between=0.2e9, shared=0.2e9), bytes_)
     given = context()
-    rows = LocalSearch(given, Scorer(problem, given), 1, SearchOptions())._even_rows()
+    rows = LocalSearch(given, Scorer(problem, given), 1, SearchOptions())._starts.even_rows()
     assert len(rows) >= 4
     assert rows[0].copies in copies
     assert all(row.devices == 8 for row in rows)

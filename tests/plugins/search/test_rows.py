@@ -11,13 +11,14 @@ from pipebench.algorithms.orders.tables import ANY, Tables
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Pins, Problem, RegimeMode
 from pipebench.domain.recomputation import Recompute
-from pipebench_search import descent
+from pipebench_search import starts
 from pipebench_search.descent import LocalSearch
 from pipebench_search.drafts.draft import Draft, Drafting
 from pipebench_search.drafts.rows import PACES, SLOWEST, rows_to_start_from
 from pipebench_search.incumbent import Candidate
 from pipebench_search.plugin import SearchOptions
 from pipebench_search.score import Scored, Scorer
+from pipebench_search.starts import Starts
 from tests.builders import chain_problem, cluster
 from tests.plugins.running import services
 from tests.plugins.search.test_search import context
@@ -121,22 +122,22 @@ def test_nothing_is_said_of_problems_that_are_too_large() -> None:
     assert list(rows(problem)) == []
 
 
-@pytest.mark.parametrize(("near", "begun"), [(descent.NEAR, True), (0.0, False)])
+@pytest.mark.parametrize(("near", "begun"), [(starts.NEAR, True), (0.0, False)])
 def test_rows_that_no_order_makes_nearly_as_fast_as_the_best_plan_are_not_begun_with(
     near: float, begun: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     problem = chain_problem([3, 1, 4, 1, 5, 9], [6, 2, 8, 2, 10, 18], cluster(3), mode="sync", mini_batch=6)
     begin: list[str] = []
 
-    def noted(_: LocalSearch, draft: Draft, source: str, *given: object) -> None:
+    def noted(_: Starts, draft: Draft, source: str, *given: object) -> None:
         begin.append(source)
 
     search = LocalSearch(context(), Scorer(problem, context()), 1, SearchOptions(steps=0))
-    search._even_stages(1, [])
+    search._starts.even_stages(1, [])
     assert search.known.best is not None
-    monkeypatch.setattr(descent, "NEAR", near)
-    monkeypatch.setattr(LocalSearch, "_begin", noted)
-    search._stages_in_a_row([])
+    monkeypatch.setattr(starts, "NEAR", near)
+    monkeypatch.setattr(Starts, "_begin", noted)
+    search._starts.stages_in_a_row([])
     assert ("stages in a row" in begin) == begun
 
 
@@ -147,6 +148,6 @@ def test_of_even_stages_one_is_scored_where_half_of_the_time_is_over(monkeypatch
         search = LocalSearch(context(), Scorer(problem, context()), 1, SearchOptions(steps=0))
         monkeypatch.setattr(search.known, "late", lambda share=1.0, over=half_over: over and share < 1.0)
         found: list[Candidate] = []
-        search._even_stages(4, found)
+        search._starts.even_stages(4, found)
         begun.append(len(found))
     assert begun == [4, 1]

@@ -19,7 +19,7 @@ from pipebench.domain.schedule import Schedule
 from pipebench.hooks.context import Context, DeadlineReached
 from pipebench.simulation.metrics import metrics
 from pipebench.simulation.simulate import simulate
-from pipebench_search import descent, every_draft, incumbent, planner
+from pipebench_search import descent, every_draft, incumbent, planner, starts
 from pipebench_search.drafts.draft import Draft, Drafting
 from pipebench_search.drafts.moves import Neighbourhood
 from pipebench_search.estimates.guess import Guesses
@@ -337,7 +337,7 @@ def test_rows_to_start_from_leave_time_to_score_plans(monkeypatch: pytest.Monkey
             pass
         return []
 
-    monkeypatch.setattr(descent, "rows_to_start_from", endless)
+    monkeypatch.setattr(starts, "rows_to_start_from", endless)
     monkeypatch.setattr(Context, "check_deadline", lambda _: None)
     within.deadline_s = 1000.0
     found(chain_problem([5] * 12, [10] * 12, cluster(4), mini_batch=8, mode="sync"), within)

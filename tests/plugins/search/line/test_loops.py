@@ -158,7 +158,7 @@ def test_what_crosses_a_place_is_made_before_it_and_read_from_it_on() -> None:
     assert line is not None
     assert line.order == (0, 1, 2, 3)
     size = run.even.parts[0].micro_batch
-    assert loops_module._crossing(line.costs).tolist() == [2 * size * sent for sent in (0, 1, 11, 101, 0)]
+    assert loops_module.crossing_at(line.costs).tolist() == [2 * size * sent for sent in (0, 1, 11, 101, 0)]
 
 
 @pytest.mark.parametrize("problem", [even(lanes=1), even(pins=Pins(pipeline=4)), even("async")])
