@@ -17,7 +17,7 @@ from pipebench.bounds.by_group.layers import LayersProof, layers_proof
 from pipebench.bounds.choices import COMPUTE
 from pipebench.bounds.shared import shared
 from pipebench.domain.errors import InfeasibleProblem, PipebenchError
-from pipebench.domain.plan import Plan
+from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Pins, Problem, Regime, RegimeMode
 from pipebench.simulation.metrics import metrics
 from pipebench.simulation.simulate import simulate
@@ -228,6 +228,33 @@ def test_a_pinned_micro_batch_is_one_of_each_copy(mode: RegimeMode) -> None:
     problem = layers(2, 2, mini_batch=8, mode=mode, weights=[0] * 2, pins=Pins(micro_batch=2, data_parallel=2))
     assert layers_ns(problem) <= 48
     assert layers_ns(problem) == pytest.approx(48, rel=2e-3)
+
+
+def test_in_a_pattern_copies_share_micro_batches_in_one_stage_and_take_turns_in_the_next() -> None:
+    """Two copies of micro-batches of two: replicas share one (50 ns) or run them in turn (100 ns), all in 100 ns.
+
+    In one copy of twice the size the first stage would be alike, and the second would run four samples at a time.
+    """
+    problem = chain_problem([0] * 11, [0] * 11, cluster(8), mini_batch=4, mode="async")
+    (costs,) = problem.profile.costs
+    of_sizes = {"op0": (50, 200, 800), "op1": (100, 100, 800)}
+    same = []
+    for each in costs.operators:
+        ns = of_sizes.get(each.operator, (0, 0, 0))
+        times = tuple(one / NS for one in ns)
+        same.append(replace(each, forward_s=times, backward_s=times))
+    costs = replace(costs, micro_batches=(1, 2, 4), operators=tuple(same))
+    problem = replace(problem, profile=replace(problem.profile, costs=(costs,)))
+    names = tuple(each.operator for each in same)
+    stages = (
+        Stage(operators=names[:1], devices=(0, 1), data_parallel=2, micro_batch=2),
+        Stage(operators=names[1:], devices=(2, 3), data_parallel=2, micro_batch=2, replicas="round_robin"),
+    )
+    plan = Plan(stages=stages, copies=2)
+    schedule = services().schedule("1f1b-rr", problem, plan)
+    assert judge(problem, plan, schedule).status == "valid"
+    taken = round(metrics(problem, plan, simulate(problem, plan, schedule)).seconds * NS)
+    assert (taken, time_bound(problem).ns) == (100, 100)
 
 
 def test_operators_that_differ_are_no_class() -> None:
