@@ -75,6 +75,8 @@ def _flaw_of_order(proof: Mapping[str, Any]) -> str:
             return f"devices wait for an operator that is not before operator {operator}"
     if any(sorted(each) not in expected for each in kinds):
         return "an operator counts twice or not at all"
+    if not _have_one_end(proof, before):
+        return "live bytes are of operators that no one operator without successors is behind"
     behind: list[int] = []
     for operator, kind in reversed(proof["visits"]):
         if kind == SAVES and not all(before[later] >> operator & 1 for later in behind):
@@ -82,6 +84,17 @@ def _flaw_of_order(proof: Mapping[str, Any]) -> str:
         if kind == PLACED:
             behind.append(operator)
     return ""
+
+
+def _have_one_end(proof: Mapping[str, Any], before: Sequence[int]) -> bool:
+    """Whether all that have live bytes are before one operator without successors, or are that one."""
+    holds = [any(row[LIVE] for row in table) for table in proof["tables"]]
+    live = sum(1 << operator for operator, table in enumerate(proof["operators"]) if holds[table])
+    inner = 0
+    for each in before:
+        inner |= each
+    ends = (operator for operator in range(len(before)) if not inner >> operator & 1)
+    return not live or any(live & ~(before[end] | 1 << end) == 0 for end in ends)
 
 
 def _ancestors(count: int, edges: Sequence[tuple[int, int]]) -> tuple[list[int], str]:
@@ -109,11 +122,14 @@ def _ancestors(count: int, edges: Sequence[tuple[int, int]]) -> tuple[list[int],
 def _flaw_of_sum(proof: Mapping[str, Any]) -> str:
     """In one ns less than is claimed the devices have less than all operators need."""
     time = proof["claimed_ns"] - 1
-    if time < 1:
+    if time < 0:
         return ""
-    needed = _least(proof, time)
-    have = proof["devices"] * (time - proof["every_ns"]) * proof["parts"] * proof["byte_parts"] * time
-    have += proof["parts"] * proof["byte"] * time * proof["memory_bytes"]
+    if time == 0:  # the price of a byte is by the time: without any, time alone counts, on any scale
+        proof = {**proof, "byte": 0}
+    scale = max(time, 1)
+    needed = _least(proof, scale)
+    have = proof["devices"] * (time - proof["every_ns"]) * proof["parts"] * proof["byte_parts"] * scale
+    have += proof["parts"] * proof["byte"] * scale * proof["memory_bytes"]
     return "" if needed > have else f"{time} ns suffice for what the operators need"
 
 

@@ -11,7 +11,7 @@ from pipebench.certificates.bound_check import flaw_of_bound
 from pipebench.certificates.document import MOST_DIGITS, Part, Refused, whole
 from pipebench.certificates.group_check import groups_bound
 from pipebench.certificates.layer_check import layers_bound
-from pipebench.certificates.premises import Problem, require_order
+from pipebench.certificates.premises import Plan, Problem, require_order
 
 SHARED_FIELDS = {
     *("claimed_ns", "devices", "memory_bytes", "every_ns", "tables", "operators", "edges", "visits", "waits"),
@@ -290,3 +290,34 @@ def check_bound(problem: Problem, part: Part) -> int:
     bound = KINDS[kind](problem, part)
     part.end()
     return bound
+
+
+def require_agreement(problem: Problem, plan: Plan, part: Part) -> None:
+    """Raises Refused where a proof contradicts the costs of a plan of the problem, as far as sums show it."""
+    kind = part.text("kind")
+    if kind in COLUMNS:
+        _require_no_less(problem, plan, part)
+    if kind != "operator":
+        _require_every_stage(plan, part, kind)
+
+
+def _require_every_stage(plan: Plan, part: Part, kind: str) -> None:
+    """What every stage is said to run once a mini-batch, each stage of the plan runs, too."""
+    where, name = (part, "every_stage_ns") if kind in COLUMNS else (part.part("proof"), "every_ns")
+    every, least = where.number(name), min(stage.update_ns for stage in plan.stages)
+    if every > least:
+        raise Refused(where.at(name), f"is {every} ns, a stage of the plan runs {least} ns for its update")
+
+
+def _require_no_less(problem: Problem, plan: Plan, part: Part) -> None:
+    """The plan has no operator that takes less time of devices than its least choice."""
+    table = _table(problem, part)
+    for stage in plan.stages[: plan.length]:
+        devices = stage.data_parallel // stage.turns * stage.tensor_parallel
+        for operator, (forward, backward, _) in zip(stage.operators, stage.compute_ns, strict=True):
+            spent = problem.mini_batch // stage.micro_batch * devices * (forward + backward)
+            least = min(choice.work_ns() for choice in table[operator])
+            if spent < least and not stage.splits:
+                name = problem.operators[operator]
+                words = f"say that operator {name!r} takes {least} ns of devices, in the plan it takes {spent} ns"
+                raise Refused(part.at("choices"), words)

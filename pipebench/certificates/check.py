@@ -9,7 +9,7 @@ It imports nothing of planners, bounds, costs and simulation: the standard libra
 import sys
 from dataclasses import dataclass
 
-from pipebench.certificates.bound_kinds import ALL, check_bound
+from pipebench.certificates.bound_kinds import ALL, check_bound, require_agreement
 from pipebench.certificates.document import Part, Refused, opened, read
 from pipebench.certificates.plan_check import check_plan
 from pipebench.certificates.premises import read_plan, read_problem
@@ -53,6 +53,7 @@ def check_content(content: Part) -> Proven:
     if over == ALL and not any(stage.splits for stage in plan.stages):
         raise Refused(bound_part.at("over"), f"is {ALL!r}, and the plan splits no operator")
     bound_ns = check_bound(problem, bound_part)
+    require_agreement(problem, plan, bound_part)
     claims = content.part("claims")
     _require_claim(claims, "time_ns", proof.time_ns)
     _require_claim(claims, "bound_ns", bound_ns)

@@ -11,7 +11,7 @@ import stat
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
-KIND, VERSION = "certificate", 1
+KIND, VERSION = "certificate", 2
 MOST_BYTES = 64 * 2**20
 """Of a file."""
 MOST_ELEMENTS = 8_000_000
@@ -177,9 +177,12 @@ class Part:
         """An object."""
         return Part(self.raw(name), self.at(name))
 
-    def parts(self, name: str) -> list["Part"]:
-        """A list of objects."""
-        return [Part(each, place) for place, each in self._listed(name)]
+    def parts(self, name: str, most: int = MOST) -> list["Part"]:
+        """A list of at most so many objects."""
+        listed = list(self._listed(name))
+        if len(listed) > most:
+            raise Refused(self.at(name), f"are over {most}")
+        return [Part(each, place) for place, each in listed]
 
     def numbers(self, name: str, most: int = MOST) -> list[int]:
         """A list of whole numbers."""
@@ -219,7 +222,7 @@ class Part:
 
 
 WORDS: dict[type, str] = {int: "whole number", str: "text", list: "list"}
-_PRINTABLE: Callable[[str], Any] = re.compile(r"[^\x00-\x1f\x7f-\x9f]*").fullmatch
+_PRINTABLE: Callable[[str], Any] = re.compile(r"[^\x00-\x1f\x7f-\x9f\ud800-\udfff]*").fullmatch
 
 
 def whole(value: Any, place: str, least: int = 0, most: int = MOST) -> int:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from pipebench.certificates.document import Part, Refused
-from pipebench.certificates.premises import Lane, Plan, Problem
+from pipebench.certificates.premises import Lane, Plan, Problem, Sending
 
 Task = tuple[str, int, int]
 """Kind, stage and micro-batch; of R, the all-reduce, the turn."""
@@ -129,19 +129,19 @@ class Run:
             if end - start != lasting:
                 raise Refused(place, f"{message(sent)} lasts {end - start} ns, not {lasting} ns")
             self.sent[sent] = start, end
-        for kind, sender, receiver, tensor, turn in self.plan.sent_ns:
+        for kind, sender, receiver, tensor, turn in self.plan.sendings:
             for number in range(turn, self.count[sender], self.plan.meeting(sender, receiver)):
                 if (kind, sender, receiver, tensor, number) not in self.sent:
                     missing = message((kind, sender, receiver, tensor, number))
                     raise Refused(self.part.at("messages"), f"{missing} is missing")
 
-    def _takes(self, sent: Sent) -> tuple[int, list[list[int]]] | None:
+    def _takes(self, sent: Sent) -> Sending | None:
         turn = sent[4] % self.plan.meeting(sent[1], sent[2])
-        return self.plan.sent_ns.get((sent[0], sent[1], sent[2], sent[3], turn))
+        return self.plan.sendings.get((sent[0], sent[1], sent[2], sent[3], turn))
 
     def _lasting(self, sent: Sent) -> int | None:
         takes = self._takes(sent)
-        return None if takes is None else max(takes[0], *(ns for _, _, ns in takes[1]), 0)
+        return None if takes is None else max(takes.ns, *(ns for _, _, ns in takes.ports), 0)
 
     def gradient(self, stage: int, number: int) -> int:
         """When the gradient of the inputs of a stage is there."""
@@ -190,13 +190,13 @@ class Run:
     def _occupied(self, sent: Sent, lasting: int) -> Iterator[tuple[object, int]]:
         """The link and the ports of a message, each with its ns (cost model, section 3)."""
         found = self._takes(sent)
-        if found is None or found[0] == 0 or self.problem.link_mode == "delay":
+        if found is None or found.ns == 0 or self.problem.link_mode == "delay":
             return
         ends = self.plan.lane(sent[1], sent[4]), self.plan.lane(sent[2], sent[4])
         yield ("link", *(ends if self.problem.link_mode == "full" else sorted(ends))), lasting
-        for level, way, ns in found[1]:
+        for level, way, ns in found.ports:
             below = self.problem.levels[level - 1][0] if level else 1
-            for group in sorted({device // below for device in ends[way]}):
+            for group in sorted({(found.shift + device) // below for device in ends[way]}):
                 yield ("way in" if way else "way out", "level", level, "group", group), ns
 
     def _require_first_come(self, taken: dict[Sent, list[object]]) -> None:

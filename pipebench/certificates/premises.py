@@ -14,6 +14,8 @@ from pipebench.certificates.document import MOST, Part, Refused, whole
 Lane = tuple[int, ...]
 """The ids of the devices that work together, ascending."""
 MOST_STAGES = 4096
+MOST_TURNS = 1024
+"""After which two stages meet on the same devices again."""
 PINS = "tensor_parallel", "data_parallel", "pipeline", "virtual_stages", "micro_batch", "micro_batch_size"
 
 
@@ -118,7 +120,9 @@ class Stage:
     """A stage with the times of one micro-batch in ns, and bytes on each of its devices.
 
     lanes: the devices of each turn; micro-batch i is on lanes[i % len(lanes)].
-    duration: by kind of task, F, B, its parts I and W, and R.
+    compute_ns: of each operator forward, backward and weight gradient.
+    duration: by kind of task, F, B, its parts I and W, and R. update_ns: of the update, which without a flush is a
+    part of B.
     held: bytes at all times. each_live, while_live: for each live micro-batch, and once while there is any.
     workspace: while a task runs.
     given: what stages at one position of several pipelines have in common.
@@ -134,6 +138,8 @@ class Stage:
     in_flight: int
     lanes: list[Lane]
     duration: dict[str, int]
+    compute_ns: list[list[int]]
+    update_ns: int
     held: int
     each_live: int
     while_live: int
@@ -185,6 +191,8 @@ def read_stage(problem: Problem, part: Part, pipelines: int) -> Stage:
         micro_batch=size,
         in_flight=part.number("in_flight"),
         lanes=[tuple(sorted(listed[first : first + each])) for first in range(0, len(listed), each)],
+        compute_ns=computed,
+        update_ns=part.number("update_ns"),
         duration={"F": forward, "B": backward, "I": backward - weight, "W": weight, "R": update},
         held=memory[0],
         each_live=memory[1],
@@ -214,12 +222,24 @@ def _degrees(part: Part) -> tuple[int, int]:
 
 
 @dataclass(frozen=True)
+class Sending:
+    """What one message takes: its ns, and (level, way, ns) of what it takes of shared bandwidths.
+
+    shift: by how much the ids of its devices are above those of the first copy.
+    """
+
+    ns: int
+    ports: list[list[int]]
+    shift: int
+
+
+@dataclass(frozen=True)
 class Plan:
     """The part `plan`.
 
     hops: what crosses between stages, (source, target, tensor). order: of stages, without bytes.
-    sent_ns: by (kind, sender, receiver, tensor, turn) the time of a message, and (level, way, ns) of what it takes
-    of shared bandwidths. hidden_ns: by (stage of F, other stage, other kind) what a pair of tasks saves.
+    sendings: by (kind, sender, receiver, tensor, turn), in the copy where it lasts longest.
+    hidden_ns: by (stage of F, other stage, other kind) what a pair of tasks saves.
     """
 
     stages: list[Stage]
@@ -228,7 +248,7 @@ class Plan:
     length: int
     order: list[tuple[int, int]]
     hops: list[tuple[int, int, int]]
-    sent_ns: dict[tuple[str, int, int, int, int], tuple[int, list[list[int]]]]
+    sendings: dict[tuple[str, int, int, int, int], Sending]
     hidden_ns: dict[tuple[int, int, str], int]
 
     def meeting(self, one: int, other: int) -> int:
@@ -248,9 +268,8 @@ class Plan:
 def read_plan(problem: Problem, part: Part) -> Plan:
     """The plan of a certificate, if it is a plan of the problem (cost model, sections 5 and 6). Raises Refused."""
     copies, pipelines = (part.number(name, 1, len(problem.devices)) for name in ("copies", "pipelines"))
-    if len(part.value.get("stages", ())) > MOST_STAGES:
-        raise Refused(part.at("stages"), f"are over {MOST_STAGES}")
-    stages = [read_stage(problem, each, copies * pipelines) for each in part.parts("stages")]
+    listed = part.parts("stages", MOST_STAGES)
+    stages = [read_stage(problem, each, copies * pipelines) for each in listed]
     if not stages or len(stages) % pipelines or (pipelines > 1 and not problem.flushes):
         raise Refused(
             part.at("pipelines"), f"{len(stages)} stages are not {pipelines} whole pipelines, or do not flush"
@@ -335,6 +354,8 @@ def _require_places(problem: Problem, plan: Plan, place: str) -> None:
         one, other = plan.stages[source], plan.stages[target]
         if max(one.turns, other.turns) > 1 and one.micro_batch != other.micro_batch:
             raise Refused(other.place, f"takes turns, and exchanges other micro-batches with stage {source}")
+        if plan.meeting(source, target) > MOST_TURNS:
+            raise Refused(other.place, f"meets stage {source} on the same devices after over {MOST_TURNS} turns")
 
 
 def _require_pins(problem: Problem, plan: Plan) -> None:
@@ -358,7 +379,11 @@ def _require_pins(problem: Problem, plan: Plan) -> None:
 
 
 def _read_messages(problem: Problem, plan: Plan, part: Part) -> None:
-    """A row for each kind of message that goes from one set of devices to another, with the ports on its way."""
+    """A row for each kind of message that goes from one set of devices to another, with the ports on its way.
+
+    It says in which copy of the pipeline it goes there.
+    """
+    each = len({device for stage in plan.stages for device in stage.devices})
     wanted = {
         (kind, sender, receiver, tensor, turn)
         for source, target, tensor in plan.hops
@@ -366,12 +391,14 @@ def _read_messages(problem: Problem, plan: Plan, part: Part) -> None:
         for turn in range(plan.meeting(source, target))
         if plan.lane(sender, turn) != plan.lane(receiver, turn)
     }
-    for position, (*key, ns, ports) in enumerate(part.rows("messages", str, int, int, int, int, int, list)):
+    rows = part.rows("messages", str, int, int, int, int, int, int, list)
+    for position, (*key, copy, ns, ports) in enumerate(rows):
         place, name = f"{part.at('messages')}[{position}]", (key[0], key[1], key[2], key[3], key[4])
         if name not in wanted:
             raise Refused(place, "is of no message of the plan, or stands twice")
         wanted.discard(name)
-        ids = (*plan.lane(name[1], name[4]), *plan.lane(name[2], name[4]))
+        shift = each * whole(copy, place, 0, plan.copies - 1)
+        ids = [shift + device for end in name[1:3] for device in plan.lane(end, name[4])]
         crossed = next(
             (at for at, (group, _) in enumerate(problem.levels) if min(ids) // group == max(ids) // group),
             len(problem.levels) - 1,
@@ -382,7 +409,7 @@ def _read_messages(problem: Problem, plan: Plan, part: Part) -> None:
             [whole(value, place) for value in port[:2]] for port in ports
         ] != [[level, way] for level in shared for way in (0, 1)]:
             raise Refused(place, "does not have the ports of the levels that it crosses")
-        plan.sent_ns[name] = ns, [[*port[:2], whole(port[2], place)] for port in ports]
+        plan.sendings[name] = Sending(ns, [[*port[:2], whole(port[2], place)] for port in ports], shift)
     for kind, sender, receiver, tensor, turn in wanted:
         what = f"lacks {kind} of tensor {tensor} from stage {sender} to stage {receiver}, turn {turn}"
         raise Refused(part.at("messages"), what)
@@ -399,6 +426,6 @@ def _read_pairs(problem: Problem, plan: Plan, part: Part) -> None:
         ):
             raise Refused(place, "is of no pair of tasks, or stands twice")
         least = min(plan.stages[first].duration["F"], plan.stages[other].duration[kind])
-        if ns > least or abs(ns * denominator - least * numerator) > denominator:
+        if 2 * abs(ns * denominator - least * numerator) > denominator:
             raise Refused(place, f"hides {ns} ns: not the overlap's share of {least} ns")
         plan.hidden_ns[first, other, kind] = ns

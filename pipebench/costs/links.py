@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from pipebench.costs.messages import Latest, Message, levels_crossed
 from pipebench.costs.model import CostModel
-from pipebench.costs.placement import lanes_in_turn, turns_between
+from pipebench.costs.placement import copies_that_differ, in_copy, lanes_in_turn, turns_between
 from pipebench.costs.quantise import NS_PER_S
 from pipebench.domain.cluster import Cluster
 from pipebench.domain.plan import Plan
@@ -21,6 +21,8 @@ Port = tuple[int, int, int]
 class Flow:
     """One tensor on its way from stage `sender` to stage `receiver`.
 
+    copy: of the pipeline, the one where such a message lasts longest; of several the first of
+    `copies_that_differ`. The ports are those of its devices.
     turn, turns: the micro-batches i that go this way: i mod turns = turn. A flow for each turn where replicas take
     micro-batches in turn; else one, with turn 0 of 1.
     backward: the flow carries the gradient, from consumer to producer.
@@ -40,6 +42,7 @@ class Flow:
     in_place: bool
     turn: int = 0
     turns: int = 1
+    copy: int = 0
 
 
 def flows(model: CostModel, plan: Plan) -> tuple[Flow, ...]:
@@ -80,32 +83,38 @@ def _flow(
 ) -> Flow:
     mode = model.problem.cluster.link_mode
     sender, receiver = (message.target, message.source) if backward else (message.source, message.target)
-    duration = model.message_ns(plan, message, backward, turn)
     here, there = (lane_of[stage][turn % len(lane_of[stage])] for stage in (sender, receiver))
-    link: Link | None = None
+    duration, copy = -1, 0
     ports: tuple[tuple[Port, int], ...] = ()
+    for each in copies_that_differ(model.problem.cluster, plan):
+        alone = model.message_ns(plan, message, backward, turn, each)
+        passed = _ports(model, plan, message, backward, turn, each) if alone > 0 and mode != "delay" else ()
+        lasting = max(alone, *(occupied for _, occupied in passed), 0)
+        if lasting > duration:
+            duration, ports, copy = lasting, passed, each
+    link: Link | None = None
     if duration > 0 and mode != "delay":
         link = (here, there) if mode == "full" else (min(here, there), max(here, there))
-        ports = _ports(model, plan, message, backward, turn)
     return Flow(
         sender=sender,
         receiver=receiver,
         tensor=message.tensor,
         backward=backward,
-        duration_ns=max(duration, *(occupied for _, occupied in ports), 0),
+        duration_ns=duration,
         link=link,
         ports=ports,
         in_place=here == there,
         turn=turn,
         turns=turns_between(plan.stages[message.source], plan.stages[message.target]),
+        copy=copy,
     )
 
 
 def _ports(
-    model: CostModel, plan: Plan, message: Message, backward: bool, turn: int
+    model: CostModel, plan: Plan, message: Message, backward: bool, turn: int, copy: int
 ) -> tuple[tuple[Port, int], ...]:
     source, target = plan.stages[message.source], plan.stages[message.target]
-    ends = [stage.devices_of(turn) for stage in (source, target)]
+    ends = [in_copy(plan, stage.devices_of(turn), copy) for stage in (source, target)]
     sent = (
         model.gradient_bytes(message.tensor, target.micro_batch)
         if backward

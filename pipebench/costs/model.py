@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from functools import cached_property
 
+from msgspec.structs import replace
+
 from pipebench.costs.formula import Formula, Holdings, StageMemory, StageTimes
 from pipebench.costs.messages import Message, level_between, messages
-from pipebench.costs.placement import in_place
+from pipebench.costs.placement import copies_that_differ, in_copy, in_farthest_copy, in_place
 from pipebench.costs.quantise import whole_bytes
 from pipebench.costs.rings import Ring, Rings, ring
 from pipebench.costs.sharded_stage import ShardedStage, is_sharded, refuse_alternatives
@@ -82,7 +84,7 @@ class CostModel:
         refuse_alternatives(stage)
         lanes = stage.turns * (1 if plan is None else plan.all_pipelines)
         return self.formula.times(
-            self._compute_ns(stage),
+            self._compute_ns(stage, plan),
             self.update_ns(stage, plan),
             stage.micro_batch,
             lanes,
@@ -94,7 +96,7 @@ class CostModel:
         """The ns of a forward and of a backward in which replicas exchange weights and nothing is computed."""
         if not self.problem.regime.shards_weights:
             return 0, 0
-        computed = self.formula.times(self._compute_ns(stage), 0, stage.micro_batch, 1, stage.recompute)
+        computed = self.formula.times(self._compute_ns(stage, plan), 0, stage.micro_batch, 1, stage.recompute)
         exchange = self._exchange_ns(stage, plan)
         return max(0, exchange[0] - computed.forward), max(0, exchange[1] - computed.backward)
 
@@ -109,12 +111,12 @@ class CostModel:
         """Whether the update is a task of its own (kind R): in sync, where it takes time."""
         return self.problem.regime.mode == "sync" and self.update_ns(stage, plan) > 0
 
-    def _compute_ns(self, stage: Stage) -> tuple[int, int, int]:
+    def _compute_ns(self, stage: Stage, plan: Plan | None) -> tuple[int, int, int]:
         """Forward, backward and weight-gradient ns of one micro-batch without recomputation."""
         times = self.times_on(self._device_type(stage))
         samples = self.local_samples(stage)
         if is_sharded(stage):
-            return self._sharded_stage(stage).times(times)
+            return self._sharded_stage(stage, plan).times(times)
         positions = [self.graph.index[name] for name in stage.operators]
         if any(stage.choice):
             each = [
@@ -131,13 +133,13 @@ class CostModel:
             int(weight_all[positions].sum()),
         )
 
-    def collective_ns(self, stage: Stage) -> tuple[int, int]:
+    def collective_ns(self, stage: Stage, plan: Plan | None = None) -> tuple[int, int]:
         """The ns of a micro-batch's forward and backward that collectives inside the stage add.
 
         They are a part of `stage_times`, recomputation included. Alternatives that do not tell them apart add 0.
         """
         if is_sharded(stage):
-            forward, backward = self._sharded_stage(stage).communication()
+            forward, backward = self._sharded_stage(stage, plan).communication()
         else:
             times, samples = self.times_on(self._device_type(stage)), self.local_samples(stage)
             each = [
@@ -263,7 +265,10 @@ class CostModel:
             most = max(most, unit_bytes(parts))
         return most
 
-    def _sharded_stage(self, stage: Stage) -> ShardedStage:
+    def _sharded_stage(self, stage: Stage, plan: Plan | None = None) -> ShardedStage:
+        """plan: the plan of the stage, where times matter: those of the copy that is spread most."""
+        if plan is not None and plan.copies > 1:
+            stage = replace(stage, devices=in_farthest_copy(self.problem.cluster, plan, stage.devices))
         return ShardedStage(self.graph, stage, self.local_samples(stage), self.problem.cluster)
 
     def saved_bytes(self, stage: Stage) -> int:
@@ -368,25 +373,32 @@ class CostModel:
         """The messages of a plan."""
         return messages(self.graph, plan)
 
-    def message_ns(self, plan: Plan, message: Message, backward: bool = False, turn: int = 0) -> int:
+    def message_ns(
+        self, plan: Plan, message: Message, backward: bool = False, turn: int = 0, copy: int | None = None
+    ) -> int:
         """The time of one message in ns.
 
         It carries the tensor at the source's micro-batch; with `backward` the gradient at the target's
-        micro-batch. turn: the number of a micro-batch, which says between which replicas it goes.
+        micro-batch. turn: the number of a micro-batch, which says between which replicas it goes. copy: of the
+        pipeline; None: where it takes longest.
         Stages on the same devices pass tensors in place, which takes no time.
         """
         source, target = plan.stages[message.source], plan.stages[message.target]
         if in_place(source, target):
             return 0
-        ends = [stage.devices_of(turn) for stage in (source, target)]
-        level = level_between(self.problem.cluster, *ends)
+        cluster = self.problem.cluster
         sent = (
             self.gradient_bytes(message.tensor, target.micro_batch)
             if backward
             else self.tensor_bytes(message.tensor, source.micro_batch)
         )
         ranks = [stage.sharers * self._message_shares(stage) for stage in (source, target)]
-        return Formula.message_ns(level, sent, *ranks)
+        ends = [stage.devices_of(turn) for stage in (source, target)]
+        each = [
+            level_between(cluster, *(in_copy(plan, devices, one) for devices in ends))
+            for one in (copies_that_differ(cluster, plan) if copy is None else (copy,))
+        ]
+        return max(int(Formula.message_ns(level, sent, *ranks)) for level in each)
 
     def _message_shares(self, stage: Stage) -> int:
         """Into how many parts the ranks of a replica share out what they send: one where each sends the whole."""

@@ -3,7 +3,11 @@
 from collections.abc import Sequence
 from math import lcm
 
+import numpy as np
+
+from pipebench.costs.messages import Latest, levels_crossed
 from pipebench.defaults import ONE_F_ONE_B, ROUND_ROBIN
+from pipebench.domain.cluster import Cluster
 from pipebench.domain.errors import InfeasibleProblem, InvalidValue, UnsupportedProblem
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Problem
@@ -100,10 +104,59 @@ def turns_between(one: Stage, other: Stage) -> int:
 
 def devices_of_copies(plan: Plan, devices: Sequence[int]) -> list[int]:
     """The ids of `devices` in every copy: the ids in the first copy, shifted by the number of its devices."""
-    if plan.copies == 1:
-        return list(devices)
-    shift = len({device for stage in plan.stages for device in stage.devices})
-    return [device + copy * shift for copy in range(plan.copies) for device in devices]
+    return [device for copy in range(plan.copies) for device in in_copy(plan, devices, copy)]
+
+
+def in_copy(plan: Plan, devices: Sequence[int], copy: int) -> tuple[int, ...]:
+    """The ids of `devices` in one copy."""
+    shift = copy * (plan.devices_used // plan.copies) if copy else 0
+    return tuple(device + shift for device in devices)
+
+
+def copies_that_differ(cluster: Cluster, plan: Plan) -> tuple[int, ...]:
+    """One copy of each kind, by number: of those whose devices are joined by the same link levels the first one.
+
+    Copies that stand inside a node and copies astride two of them differ. Those that cross the most levels come
+    first. Plans whose copies fill nodes, or are filled by them, have one kind.
+    """
+    return _standing.get(cluster, plan, lambda: kinds_of_copies(cluster, _used(plan), plan.copies))
+
+
+_standing: Latest[tuple[int, ...]] = Latest()
+
+
+def _used(plan: Plan) -> list[int]:
+    return sorted({device for stage in plan.stages for device in stage.devices})
+
+
+def kinds_of_copies(cluster: Cluster, used: Sequence[int], copies: int) -> tuple[int, ...]:
+    """As `copies_that_differ`. used: the ids of the first copy, ascending."""
+    if copies == 1 or len(used) == 1 or len(cluster.levels) == 1:
+        return (0,)
+    ids = np.array(used) + len(used) * np.arange(copies)[:, None]
+    crossed = np.concatenate([np.diff(ids // level.group) > 0 for level in cluster.levels[:-1]], axis=1)
+    _, first = np.unique(crossed, axis=0, return_index=True)
+    return tuple(sorted(first.tolist(), key=lambda copy: (-int(crossed[copy].sum()), copy)))
+
+
+def in_farthest_copy(cluster: Cluster, plan: Plan, devices: Sequence[int]) -> tuple[int, ...]:
+    """The ids of `devices` in the copy where most link levels lie between them."""
+    kinds = copies_that_differ(cluster, plan)
+    return in_copy(plan, devices, farthest(cluster, kinds, _used(plan), devices))
+
+
+def farthest(cluster: Cluster, kinds: Sequence[int], used: Sequence[int], devices: Sequence[int]) -> int:
+    """The copy in which most link levels lie between these devices of the first one.
+
+    kinds: those that `kinds_of_copies` gives. used: the ids of the first copy.
+    """
+    if len(kinds) == 1:
+        return kinds[0]
+    low, high = min(devices), max(devices)
+    shifts = {copy: copy * len(used) for copy in kinds}
+    return max(
+        kinds, key=lambda copy: len(levels_crossed(cluster.levels, low + shifts[copy], high + shifts[copy]))
+    )
 
 
 def micro_batches_of(problem: Problem, plan: Plan, stage: Stage) -> int:

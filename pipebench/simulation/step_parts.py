@@ -174,7 +174,7 @@ def _shares(model: CostModel, plan: Plan, stages: StageTable) -> IntArray:
     kernels, collectives, gradients, optimizer = shares
     for position, stage in enumerate(plan.stages):
         forward, backward, inputs, weights, update = stages.duration[:, position]
-        there, back = model.collective_ns(stage)
+        there, back = model.collective_ns(stage, plan)
         exchange = model.exposed_exchange_ns(stage, plan)
         gradients[F, position], gradients[[B, I], position] = exchange
         forward, backward = forward - exchange[0], backward - exchange[1]

@@ -82,12 +82,12 @@ class CachedCosts(CostModel):
             self._stages[key] = super().stage_times(stage, plan)
         return self._stages[key]
 
-    def _compute_ns(self, stage: Stage) -> tuple[int, int, int]:
+    def _compute_ns(self, stage: Stage, plan: Plan | None) -> tuple[int, int, int]:
         if stage.sharding:
-            return super()._compute_ns(stage)
+            return super()._compute_ns(stage, plan)
         key = stage.operators, stage.choice, self._device_type(stage), self.local_samples(stage)
         if key not in self._computed:
-            self._computed[key] = super()._compute_ns(stage)
+            self._computed[key] = super()._compute_ns(stage, plan)
         return self._computed[key]
 
     def _weights(self, stage: Stage) -> tuple[int, int]:

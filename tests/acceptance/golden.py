@@ -23,7 +23,15 @@ from pipebench.domain.schedule import FiniteSchedule, Lane, PeriodicSchedule, Sc
 from pipebench.domain.value import digest
 from pipebench.simulation.metrics import metrics
 from pipebench.simulation.simulate import simulate
-from tests.builders import chain_problem, cluster, dag_problem, mirrored_plan, stages_plan, with_model_inputs
+from tests.builders import (
+    chain_problem,
+    cluster,
+    dag_problem,
+    mirrored_plan,
+    nodes,
+    stages_plan,
+    with_model_inputs,
+)
 from tests.check.orders import lane
 
 FILE = Path(__file__).parent / "golden.json"
@@ -237,6 +245,8 @@ def _parallel() -> Iterator[Case]:
         yield Case(f"pinned, reserve {share}", pinned, plan, one_f_one_b(pinned, plan))
     copies = replace(stages_plan([[0, 1], [2, 3]], micro_batch=2), copies=2)
     yield Case("copies", _chain(), copies, gpipe(_chain(), copies))
+    apart = _chain(on=nodes(4, 3, between=0.5e9, shared=0.5e9, memory=2000))
+    yield Case("copies astride nodes", apart, copies, gpipe(apart, copies))
     ways = _alternatives(_chain())
     chosen = Plan(
         stages=(

@@ -125,7 +125,7 @@ def test_a_spoilt_proof_is_refused(spoilt: Callable[[dict[str, Any]], None], sai
 
 def test_an_order_of_visits_that_the_edges_do_not_allow_is_refused() -> None:
     """Operators 0 and 2 of a path 0, 1 and one beside it: what 2 saves does not last while 1 runs."""
-    table = [[1, 10, 10, 0, 5, 10, 1, 1, 10, 1]]
+    table = [[1, 10, 10, 0, 5, 10, 1, 1, 10, 0]]
     proof = {
         "claimed_ns": 2, "devices": 1, "memory_bytes": 10, "every_ns": 0, "tables": [table],
         "operators": [0, 0, 0], "edges": [[0, 1], [0, 2]], "visits": [[0, 0], [2, 1], [1, 0]], "waits": 0,

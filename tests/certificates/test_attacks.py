@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,14 @@ from pipebench.certificates.check import check, check_content, main
 from pipebench.certificates.document import MOST_BYTES, MOST_ELEMENTS, Part, Refused, seal_of, written
 from pipebench.certificates.write import certificate
 from pipebench.domain.problem import Pins, Problem, RegimeMode
-from tests.builders import chain_problem, cluster, stages_plan
-from tests.certificates.made import of_case, valid_cases
+from tests.builders import chain_problem, cluster, dag_problem, stages_plan
+from tests.certificates.made import of_case, of_kind, valid_cases
 from tests.nightly import mostly_at_night
 from tests.plugins.running import services
 
 PLAIN = "chain, 1F1B, half"
 REPLICAS = "replicas across levels of links"
+ASTRIDE = "copies astride nodes"
 
 
 def content_of(name: str) -> Any:
@@ -223,6 +224,78 @@ def test_without_a_flush_nobody_waits(changes: dict[str, int], claimed_ns: int, 
         check(written(content))
 
 
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        (("every_stage_ns",), "is 40 ns, a stage of the plan runs 0 ns for its update"),
+        (("choices", 0, 8), "operator 'op0' takes 80 ns of devices, in the plan it takes 40 ns"),
+    ],
+)
+def test_tables_of_a_bound_do_not_contradict_the_plan_beside_them(place: Sequence[Any], words: str) -> None:
+    _, content = serial("sync")
+    put("bound", *place, to=40)(content)
+    content["claims"]["bound_ns"] = 80 if len(place) == 1 else 60
+    with pytest.raises(Refused, match=words):
+        check(written(content))
+
+
+def test_what_every_stage_runs_without_a_flush_is_not_above_its_update() -> None:
+    problem, content = serial("async")
+    proof = time_proof(problem)
+    assert proof is not None
+    made = {**json.loads(json.dumps(proof.document())), "every_ns": 2**61, "claimed_ns": 80}
+    content["bound"] = {"kind": "reduce", "over": "plans of whole operators", "proof": made}
+    content["claims"]["bound_ns"] = 80
+    with pytest.raises(Refused, match="is 2305843009213693952 ns, a stage of the plan runs 0 ns"):
+        check(written(content))
+
+
+def test_live_bytes_are_of_what_is_before_one_operator() -> None:
+    """Three operators beside each other need not be live at once: two devices run them in 40 ns, one in 60."""
+    problem = dag_problem([10] * 3, [10] * 3, [], cluster(2, memory=60), saved=[50] * 3, mini_batch=1, mode="sync")
+    found = time_proof(problem)
+    assert found is not None
+    proof = json.loads(json.dumps(found.document()))
+    assert flaw_of_bound(proof) == ""
+    of_all = {"tables": proof["tables"][:1], "operators": [0, 0, 0], "byte": 10**9, "byte_parts": 1}
+    all_at_once = {**proof, **of_all, "instant": proof["parts"], "claimed_ns": 60}
+    assert "no one operator without successors is behind" in flaw_of_bound(all_at_once)
+
+
+@pytest.mark.parametrize(("operator_ns", "flaw"), [(0, "0 ns suffice"), (1, "")])
+def test_a_nanosecond_is_claimed_where_something_takes_time(operator_ns: int, flaw: str) -> None:
+    problem = chain_problem([operator_ns, 0], [0, 0], cluster(2, memory=100), mode="sync", saved=[10, 10])
+    found = time_proof(problem)
+    assert found is not None
+    proof = {**json.loads(json.dumps(found.document())), "claimed_ns": 1}
+    assert flaw in flaw_of_bound(proof)
+    assert bool(flaw) == bool(flaw_of_bound(proof))
+
+
+def test_a_pair_hides_what_the_overlap_says() -> None:
+    """With none nothing is hidden: not one ns of each pair, either."""
+    problem, plan = chain_problem([1, 1], [1, 1], cluster(2), mode="sync", mini_batch=2), stages_plan([[0, 1]])
+    content = json.loads(certificate(problem, plan, services().schedule("1f1b", problem, plan), {}).data)[
+        "content"
+    ]
+    tasks = [["F", 0, 0, 0, 2], ["F", 0, 1, 2, 5], ["B", 0, 0, 2, 5], ["B", 0, 1, 5, 7]]
+    content["schedule"]["lanes"] = [{"devices": [0], "tasks": tasks, "together": [1]}]
+    content["plan"]["hidden_ns"], content["claims"]["time_ns"] = [[0, 0, "B", 1]], 7
+    with pytest.raises(Refused, match="hides 1 ns: not the overlap's share of 2 ns"):
+        check(written(content))
+
+
+def test_replicas_in_turn_meet_again_soon_or_are_not_looked_at() -> None:
+    content = json.loads(of_kind("work").data)["content"]
+    one, other = content["plan"]["stages"]
+    content["problem"]["devices"] = [content["problem"]["devices"][0]] * 65
+    content["problem"]["levels"] = [[65, 0]]
+    for stage, first, count in ((one, 0, 32), (other, 32, 33)):
+        stage |= {"devices": list(range(first, first + count)), "data_parallel": count, "replicas": "round_robin"}
+    with pytest.raises(Refused, match="meets stage 0 on the same devices after over 1024 turns"):
+        check(written(content))
+
+
 @pytest.mark.parametrize("step", mostly_at_night([1, 4], [4]))
 def test_a_bound_from_what_is_shared_is_not_of_plans_that_split_operators(step: int) -> None:
     """All cases, or every fourth."""
@@ -268,7 +341,7 @@ Change = Callable[[bytes], bytes]
         (b'{"pipebench":' * 50_000, "nested too deep"),
         (b"[]", "it is no certificate"),
         (b'{"pipebench":"rows","version":1}', "it is no certificate"),
-        (b'{"pipebench":"certificate","version":2,"seal":"","content":{}}', "version: is 2, this checker reads 1"),
+        (b'{"pipebench":"certificate","version":3,"seal":"","content":{}}', "version: is 3, this checker reads 2"),
         (b'{"pipebench":"certificate","version":true}', "version: is no whole number"),
         (b'{"pipebench":"certificate","version":NaN}', "NaN is no whole number"),
         (b'{"pipebench":"certificate","version":-Infinity}', "-Infinity is no whole number"),
@@ -282,7 +355,7 @@ Change = Callable[[bytes], bytes]
         (b"[%s]" % (b"0," * MOST_ELEMENTS + b"0"), "values: no certificate has"),
         (lambda sound: sound[:-5], "it is no JSON"),
         (lambda sound: sound.replace(b'"seal":"', b'"seal":"0'), "seal: is not that of the content"),
-        (lambda sound: sound.replace(b'"version":1', b'"version":1,"more":1', 1), "has the field 'more'"),
+        (lambda sound: sound.replace(b'"version":2', b'"version":2,"more":1', 1), "has the field 'more'"),
     ],
 )  # fmt: skip
 def test_what_is_no_certificate_is_refused(data: bytes | Change, words: str) -> None:
@@ -399,8 +472,12 @@ PAIRS, PATTERN = "both ways, pairs", "pattern"
         (REPLICAS, shared_device, "shares device 0 with a stage of other devices"),
         (PLAIN, put("problem", "pins", "micro_batch", to=4), "the problem pins it to 4"),
         (PLAIN, put("problem", "pins", "recompute", to="stage"), "does not recompute as the problem pins it"),
-        (PLAIN, put("plan", "messages", 0, to=["F", 0, 2, 0, 0, 1, []]), "is of no message of the plan"),
+        (PLAIN, put("plan", "messages", 0, to=["F", 0, 2, 0, 0, 0, 1, []]), "is of no message of the plan"),
         (PLAIN, put("plan", "messages", to=[]), "messages: lacks "),
+        (PLAIN, put("plan", "messages", 0, 5, to=1), r"messages\[0\]: is 1, it must be from 0 to 0"),
+        (ASTRIDE, put("plan", "messages", 0, 5, to=0), "does not have the ports of the levels that it crosses"),
+        (PLAIN, put("plan", "stages", to=None), "plan.stages: is no list"),
+        (PLAIN, put("about", "planner", to="\ud800"), "about.planner: is no text"),
         (PLAIN, put("schedule", "lanes", 0, "devices", to=[3]), "are those of another lane, or of no stage"),
         (PLAIN, on_another_lane, "not on those of its stage"),
         (PLAIN, longer_message, r"lasts .* ns, not"),

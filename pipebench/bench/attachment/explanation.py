@@ -5,7 +5,7 @@ step is simulated again with the part scaled, and the factor found by bisection 
 that is said changes the part as little as possible.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pipebench.costs.model import CostModel
@@ -118,5 +118,5 @@ def _bubble_alone(step: PartedStep, own_ns: int, measured_ns: int) -> PartAlone:
 
 def _collectives_told(problem: Problem, plan: Plan) -> bool:
     model = CostModel(problem)
-    split: Iterable[bool] = (any(model.collective_ns(stage)) for stage in plan.stages if stage.tensor_parallel > 1)
-    return all(split)
+    split = (stage for stage in plan.stages if stage.tensor_parallel > 1)
+    return all(any(model.collective_ns(stage, plan)) for stage in split)

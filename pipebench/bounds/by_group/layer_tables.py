@@ -134,9 +134,9 @@ class LayerTables:
         return LayerCase(pipelines, size > 0, size, tuple(made))
 
     def _copies(self, pipelines: int, size: int) -> list[int]:
-        """Of the pipelines. In an order one stands for several, with micro-batches of all of them, unless these are
-        pinned. In a pattern all stages have one size: of those that share it, in all copies together, it is this
-        many times as large as of those that take turns.
+        """Of the pipelines. In an order one stands for several, with micro-batches of all of them, unless these
+        are pinned. In a pattern all stages have one size: of those that share it, in all copies together, it is
+        this many times as large as of those that take turns.
         """
         problem = self.groups.problem
         if problem.pins.micro_batch is None and not size:

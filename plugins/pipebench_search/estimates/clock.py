@@ -91,6 +91,7 @@ class Clock:
         self, draft: Draft, home: list[int], firsts: list[int]
     ) -> tuple[list[StageMemory], Waits, Ports]:
         parts, sizes = draft.parts, draft.sizes
+        copies = (draft.copies, sum(sizes)) if draft.copies > 1 else ()
         waits: Waits = {(at, at + 1): (0, 0) for at in range(len(parts) - 1)} if draft.chained else {}
         ports: Ports = {}
         memory: list[StageMemory] = []
@@ -107,7 +108,7 @@ class Clock:
                     away.append(tensor)
                     degrees = part.way.tensor_parallel, there.way.tensor_parallel
                     ends = [(firsts[group], sizes[group]) for group in (part.group, there.group)]
-                    key = tensor, part.micro_batch, degrees, *ends
+                    key = tensor, part.micro_batch, degrees, copies, *ends
                     if key not in self._sent:
                         made = made or self._plan(draft)
                         self._sent[key] = self._both_ways(made, Message(at, target, tensor))

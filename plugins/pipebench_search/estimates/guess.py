@@ -6,6 +6,7 @@ from math import ceil, inf
 from pipebench.costs.formula import StageTimes
 from pipebench.costs.links import ports_between
 from pipebench.costs.model import CostModel
+from pipebench.costs.placement import farthest, kinds_of_copies
 from pipebench.costs.quantise import NS_PER_S
 from pipebench.domain.cluster import LinkLevel
 from pipebench.domain.errors import PipebenchError
@@ -174,12 +175,16 @@ class Guesses:
             count if part.replicas == "split" else 1 for part, count in zip(draft.parts, replicas, strict=True)
         ]
         lasts = [first + size - 1 for first, size in zip(firsts, draft.sizes, strict=True)]
+        used = range(sum(draft.sizes))
+        copies = kinds_of_copies(self._problem.cluster, used, draft.copies)
         made = {}
         for (source, target), size in sent.items():
             near, far = sorted((groups[source], groups[target]))
-            level = self.level(firsts[near], lasts[far])
+            one, other = (firsts[near], lasts[near]), (firsts[far], lasts[far])
+            shift = farthest(self._problem.cluster, copies, used, [*one, *other]) * len(used)
+            level = self.level(shift + one[0], shift + other[1])
             rate = min(shares[source], shares[target]) * level.bandwidth_bytes_s
-            ends = (firsts[near], lasts[near]), (firsts[far], lasts[far])
+            ends = (shift + one[0], shift + one[1]), (shift + other[0], shift + other[1])
             made[source, target] = NS_PER_S * (2 * level.latency_s + size / min(rate, self._shared(*ends)))
         return made
 

@@ -13,6 +13,7 @@ from pipebench.costs.formula import Formula
 from pipebench.costs.links import Passage, Port, ports_between
 from pipebench.costs.messages import level_between
 from pipebench.costs.model import CostModel
+from pipebench.costs.placement import farthest, kinds_of_copies
 from pipebench.costs.quantise import FloatArray, IntArray, whole_bytes
 from pipebench.domain.cluster import LinkLevel, LinkMode
 from pipebench.domain.errors import PipebenchError
@@ -309,7 +310,8 @@ class _Prices:
         cluster, step = self._model.problem.cluster, self._model.problem.regime.step
         degree = self._ways[0].tensor_parallel
         shares = degree if step is not None and step.splits_messages else 1
-        lanes = range(len(self._homes))
+        lanes, used = range(len(self._homes)), range(sum(self._draft.sizes))
+        copies = kinds_of_copies(cluster, used, self._draft.copies)
         kinds: dict[tuple[LinkLevel, int, tuple[int, ...]], int] = {}
         ports: dict[Port, int] = {}
         passages: dict[tuple[int, float], tuple[int, Passage]] = {}
@@ -319,7 +321,9 @@ class _Prices:
             passed.append([])
             if one == other:
                 continue
-            ends = self._homes[one], self._homes[other]
+            both = self._homes[one], self._homes[other]
+            shift = farthest(cluster, copies, used, [*both[0], *both[1]]) * len(used)
+            ends = [range(home.start + shift, home.stop + shift) for home in both]
             for each in ports_between(cluster, *ends) if cluster.link_mode != "delay" else ():
                 kind, _ = passages.setdefault((each.groups, each.bandwidth_bytes_s), (len(passages), each))
                 passed[-1].append((ports.setdefault(each.port, len(ports)), kind))
