@@ -1,12 +1,13 @@
 """What plugins return, brought to the exact types of the domain once, at the edge of the host."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import redirect_stdout
 from typing import Any, TypeVar, cast
 
 import msgspec
 
+from pipebench.documents.printable import one_line
 from pipebench.domain.cluster import Cluster
 from pipebench.domain.errors import PipebenchError, PluginFailed
 from pipebench.domain.graph import OperatorGraph
@@ -18,6 +19,9 @@ from pipebench.domain.trace import Trace
 from pipebench.hooks.discovery import cause, first_line
 
 T = TypeVar("T")
+MOST_COUNTED = 2**63
+MOST_NOTICES, MOST_LETTERS = 100, 2000
+"""Of a row, and of each notice: more would drown what other rows say."""
 
 
 def call_plugin(who: str, work: Callable[[], T]) -> T:
@@ -54,7 +58,17 @@ def exact_counters(label: str, counters: object) -> dict[str, int]:
     for name, amount in exact.items():
         if amount < 0:
             raise PipebenchError(f"planner {label!r} returned a counter below zero: {name} is {amount}")
+        if amount >= MOST_COUNTED:
+            raise PipebenchError(f"planner {label!r} returned a counter that is too large: {name} is {amount}")
     return exact
+
+
+def few_notices(lines: Iterable[object]) -> tuple[str, ...]:
+    """The first lines that a component notes, each on one line, not too long; the last one tells of the rest."""
+    texts = [one_line(str(line)) for line in lines]
+    kept = [text if len(text) <= MOST_LETTERS else f"{text[:MOST_LETTERS]}…" for text in texts[:MOST_NOTICES]]
+    left = len(texts) - len(kept)
+    return (*kept, f"and {left:,} notices more, which are left out") if left else tuple(kept)
 
 
 def as_schedule(name: str, returned: object) -> Schedule:

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from pipebench.defaults import BEST
 from pipebench.domain.value import Value
 from pipebench.hooks.descriptors import (
     Capabilities,
@@ -36,13 +37,18 @@ def flaw(component: object, expected: type[Component]) -> str | None:
         return f"it yields {type(component).__name__}, not {expected.__name__}"
     if not isinstance(component.name, str) or not _NAME.fullmatch(component.name):
         return f"{component.name!r} is not a usable name"
+    if isinstance(component, Planner) and component.name == BEST:
+        return f"{BEST!r} is the name of the portfolio of all planners: no planner has it"
     return _text(component) or _options(component.options) or _abilities(component, expected)
 
 
 def _text(component: Component) -> str | None:
     for field in fields(component):
-        if field.type is str and not isinstance(getattr(component, field.name), str):
+        text = getattr(component, field.name)
+        if field.type is str and not isinstance(text, str):
             return f"{field.name} is no text"
+        if field.type is str and not _is_unicode(text):
+            return f"{field.name} has half characters"
     if not _LOAD.fullmatch(component.load):
         return f"load is {component.load!r}, not 'package.module:attribute'"
     for part in component.kernel_parts if isinstance(component, Planner) else ():
@@ -57,6 +63,14 @@ def _text(component: Component) -> str | None:
         if not isinstance(texts, tuple) or not all(isinstance(text, str) for text in texts):
             return f"{name} is not a tuple of texts"
     return None
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _options(options: Any) -> str | None:

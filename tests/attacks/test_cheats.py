@@ -84,6 +84,7 @@ MEMORIES = (
     "memo_priority",
     "memo_affinity",
     "memo_keyring",
+    "memo_page_faults",
 )
 OTHERS_WORK = (
     "fork_unwaited",
@@ -121,6 +122,7 @@ OF_EACH_KIND = (
     "memo_file_times",
     "memo_limits",
     "memo_affinity",
+    "memo_page_faults",
     "writes_server_memory",
 )
 """Of those above one for each way: a clock, a report, a wait, a hook; a module, a file, shared memory, a process,
@@ -159,7 +161,7 @@ def permitted(cheats: Sequence[str]) -> tuple[str, ...]:
     impossible |= set() if landlock_version() else {f"memo_{place}" for place in FILES} | {*ON_THE_SERVER}
     impossible |= set() if landlock_version() >= 6 else {"stops_server"}
     impossible |= set() if can_refuse_calls() else {*MARKS}
-    impossible |= set() if can_leave_network() else {"memo_file_times"}
+    impossible |= set() if can_leave_network() else {"memo_file_times", "memo_page_faults"}
     impossible |= set() if witness() == "perf" else {"child_signal_ignored", "child_signal_ignored_often"}
     return tuple(name for name in cheats if name not in impossible)
 

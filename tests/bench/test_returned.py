@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from pipebench.bench.plugin_results import (
+    MOST_LETTERS,
+    MOST_NOTICES,
     call_plugin,
     exact_counters,
     exact_graph,
@@ -13,6 +15,7 @@ from pipebench.bench.plugin_results import (
     exact_result,
     exact_schedule,
     exact_trace,
+    few_notices,
 )
 from pipebench.bench.trials.trial import Outcome, Trial, run_trial
 from pipebench.domain.errors import InfeasibleProblem, PipebenchError
@@ -110,6 +113,25 @@ def test_counters_are_plain_ints() -> None:
     assert exact_counters("mine", {"states": np.int64(3)}) == {"states": 3}
     with pytest.raises(PipebenchError, match="planner 'mine' returned counters"):
         exact_counters("mine", {"states": 0.5})
+    assert exact_counters("mine", {"states": 2**63 - 1}) == {"states": 2**63 - 1}
+    with pytest.raises(PipebenchError, match="a counter that is too large: states is 9223372036854775808"):
+        exact_counters("mine", {"states": 2**63})
+
+
+def test_notices_are_few_and_short() -> None:
+    assert few_notices(["one\n two", "half \ud800"]) == ("one two", "half ?")
+    many = few_notices(map(str, range(250_000)))
+    assert (many[:2], many[-1]) == (("0", "1"), f"and {250_000 - MOST_NOTICES:,} notices more, which are left out")
+    assert len(many) == MOST_NOTICES + 1
+    assert few_notices(["x" * 10**7]) == ("x" * MOST_LETTERS + "…",)
+
+
+def test_what_no_row_can_hold_is_said_in_the_row() -> None:
+    """Half a character passes every type, and no message carries it."""
+    lone = loose(operators=("\ud800",))
+    found = trial(lone)
+    assert found.row.status in ("crashed", "invalid_plan")
+    assert "\\ud800" in found.row.reason
 
 
 def raising(error: BaseException) -> Any:

@@ -45,6 +45,8 @@ def leaves() -> Any:
         (lambda: "abc", "yields str, not Planner"),
         (lambda: [planner(name=None)], "None is not a usable name"),
         (lambda: [planner(name=3)], "3 is not a usable name"),
+        (lambda: [planner(name="best")], "'best' is the name of the portfolio of all planners: no planner has it"),
+        (lambda: [planner(summary="\ud800")], "summary has half characters"),
         (lambda: [planner(summary=None)], "summary is no text"),
         (lambda: [planner(load=None)], "load is no text"),
         (lambda: [planner(load="package.plan")], "not 'package.module:attribute'"),

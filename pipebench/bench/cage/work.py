@@ -17,7 +17,6 @@ from pipebench.hooks.installed.catalogue import make_catalogue
 from pipebench.hooks.manager import Host
 from pipebench.hooks.trust import UntrustedName
 
-MOST_COUNTED = 2.0**63
 CATALOGUE, INVENTORY = f"{__name__}:send_catalogue", f"{__name__}:send_inventory"
 CHECK, CALL, LOADS = f"{__name__}:check_options", f"{__name__}:answer_call", f"{__name__}:send_load_failures"
 RUNNING, RESULT = b"R", b"="
@@ -147,6 +146,8 @@ def _typed(options: Any, values: dict[str, Any]) -> Any:
 
 
 def _reply(work: Callable[[], bytes], contexts: list[Context]) -> HookReply:
+    from pipebench.bench.plugin_results import MOST_COUNTED, few_notices
+
     try:
         value = work()
     except BaseException as error:  # a stranger's code may raise anything
@@ -156,13 +157,14 @@ def _reply(work: Callable[[], bytes], contexts: list[Context]) -> HookReply:
     else:
         found = HookReply(ending="returned", value=value)
     for context in contexts:
-        counters = {str(name): int(amount) for name, amount in context.counters.items() if _is_number(amount)}
-        found = msgspec.structs.replace(found, notices=tuple(map(_line, context.notices)), counters=counters)
+        given = context.counters.items()
+        counters = {str(name): int(amount) for name, amount in given if _is_number(amount, MOST_COUNTED)}
+        found = msgspec.structs.replace(found, notices=few_notices(context.notices), counters=counters)
     return found
 
 
-def _is_number(amount: object) -> bool:
-    return isinstance(amount, int | float) and abs(amount) < MOST_COUNTED
+def _is_number(amount: object, most: int) -> bool:
+    return isinstance(amount, int | float) and abs(amount) < most
 
 
 ENDINGS: tuple[tuple[type[BaseException], Ending], ...] = (

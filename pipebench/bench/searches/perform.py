@@ -32,6 +32,7 @@ from pipebench.domain.errors import (
     InfeasibleProblem,
     InvalidValue,
     PipebenchError,
+    PluginFailed,
     PluginNotLoaded,
     UnsupportedProblem,
 )
@@ -94,9 +95,13 @@ def search_errand(host: Host, given: bytes, channel: Channel) -> None:
             request,
             teller=_Teller(channel) if request.start.progress else None,
         )
+        sent = msgspec.msgpack.encode(report)
+    except (OverflowError, UnicodeEncodeError) as error:
+        who = f"planner {searcher.planner!r}"
+        sent = msgspec.msgpack.encode(failure(PluginFailed(f"{who} returned what no row can hold: {error}")))
     except BaseException as error:  # an interrupt can only be the planner's own doing here
-        report = failure(error)
-    channel.send(msgspec.msgpack.encode(report))
+        sent = msgspec.msgpack.encode(failure(error))
+    channel.send(sent)
 
 
 class _Teller:

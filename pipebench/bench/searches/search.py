@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from pipebench.bench.components import Ready, refuse_ranks
-from pipebench.bench.plugin_results import exact_counters, exact_result
+from pipebench.bench.plugin_results import exact_counters, exact_result, few_notices
 from pipebench.bench.searches.request import Start
 from pipebench.bench.searches.timing import Duration, measure_duration
 from pipebench.bench.services import HostServices
@@ -107,4 +107,4 @@ def _check_time(services: HostServices) -> None:
 
 def _with_notes(result: PlanResult, context: Context) -> PlanResult:
     """The result with the lines that the planner noted in its context."""
-    return replace(result, notices=(*result.notices, *map(str, context.notices)))
+    return replace(result, notices=few_notices((*result.notices, *context.notices)))

@@ -158,7 +158,7 @@ def _surroundings(errand: Errand) -> None:
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     folders = (errand.own, errand.kernels, *errand.writable)
-    confine([folder for folder in folders if folder], errand.network, errand.hidden)
+    confine([folder for folder in folders if folder], errand.network, errand.hidden, errand.memory_bytes)
     end_with_parent(os.getppid())  # a new user namespace forgets this, so it comes last
 
 

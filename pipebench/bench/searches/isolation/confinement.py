@@ -70,12 +70,15 @@ def _is_secret(name: str) -> bool:
     return any(word in name for word in SECRETS)
 
 
-def confine(writable: Iterable[str], network: bool = False, hidden: Iterable[str] = ()) -> None:
+def confine(
+    writable: Iterable[str], network: bool = False, hidden: Iterable[str] = (), memory_bytes: int = 0
+) -> None:
     """Confine this process, and all that it starts, for good. Call it with one thread.
 
     writable: folders that it may write in. network: whether it keeps network and shared memory of the machine.
-    hidden: folders and files that it finds empty where it has neither; so it does terminals, and the command lines
-    of the processes above its parent, which say what is searched.
+    hidden: folders and files that it finds empty where it has neither; so it does terminals, and the processes
+    above it: their command lines say what is searched, and what their counters say lasts from search to search.
+    memory_bytes: the most of shared memory; 0 for half of the machine's.
     """
     if sys.platform != "linux":
         return
@@ -83,8 +86,8 @@ def confine(writable: Iterable[str], network: bool = False, hidden: Iterable[str
     apart = not network and _leave_network()
     if apart:
         mount_read_only(folders)
-        folders += _own_shared_memory()
-        hide((TERMINALS, *_above_parent(), *hidden))
+        folders += _own_shared_memory(memory_bytes)
+        hide((TERMINALS, *_processes_above(), *hidden))
     elif network:
         folders.append(SHARED_MEMORY)
     _forbid_writing_elsewhere(folders)
@@ -140,20 +143,22 @@ def _leave_network() -> bool:
     return True
 
 
-def _own_shared_memory() -> tuple[str, ...]:
+def _own_shared_memory(memory_bytes: int) -> tuple[str, ...]:
     """An empty folder of shared memory for this process and its children; multiprocessing's locks are there."""
-    mounted = _libc().mount(b"tmpfs", SHARED_MEMORY.encode(), b"tmpfs", 0, b"size=50%") == 0
+    size = f"size={memory_bytes or '50%'}".encode()
+    mounted = _libc().mount(b"tmpfs", SHARED_MEMORY.encode(), b"tmpfs", 0, size) == 0
     return (SHARED_MEMORY,) if mounted else ()
 
 
-def _above_parent() -> Iterator[str]:
-    """The folders in /proc of all processes above the parent of this one."""
+def _processes_above() -> Iterator[str]:
+    """The folders in /proc of all processes above this one, and of their threads, which are not listed there."""
     process = os.getppid()
     with suppress(OSError, ValueError, IndexError):
         while process > 0:
-            status = Path(f"/proc/{process}/stat").read_text(errors="replace")
+            above = Path(f"/proc/{process}")
+            status = (above / "stat").read_text(errors="replace")
+            yield from (f"/proc/{thread.name}" for thread in (above / "task").iterdir())
             process = int(status.rpartition(")")[2].split()[1])
-            yield f"/proc/{process}"
 
 
 def _forbid_writing_elsewhere(writable: Iterable[str]) -> None:

@@ -6,6 +6,7 @@ import pty
 import struct
 import sys
 import termios
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,13 +18,19 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the cage is Lin
 apart = pytest.mark.skipif(sys.platform != "linux" or not can_leave_network(), reason="no namespaces here")
 
 
-def said(tmp_path: Path, work: Callable[[], object], hidden: tuple[str, ...] = (), network: bool = False) -> str:
+def said(
+    tmp_path: Path,
+    work: Callable[[], object],
+    hidden: tuple[str, ...] = (),
+    network: bool = False,
+    memory_bytes: int = 0,
+) -> str:
     """What the work gives in a confined child, or the name of the error that it raises."""
     own = tmp_path / "own"
     own.mkdir()
     child = os.fork()
     if child == 0:
-        confine([str(own)], network, hidden)
+        confine([str(own)], network, hidden, memory_bytes)
         try:
             answer = str(work())
         except BaseException as error:
@@ -63,6 +70,35 @@ def test_no_command_line_above_its_parent_is_read(tmp_path: Path) -> None:
     above = os.getppid()
     assert said(tmp_path, lambda: Path(f"/proc/{above}/cmdline").read_bytes()) == "FileNotFoundError"
     assert Path(f"/proc/{above}/cmdline").read_bytes()
+
+
+@apart
+@pytest.mark.parametrize("name", ["cmdline", "stat", "status"])
+def test_nothing_is_read_of_a_thread_of_its_parent(tmp_path: Path, name: str) -> None:
+    """The list of /proc has no threads, but each has a folder there; what a parent's counters say, remains."""
+    enough = threading.Event()
+    thread = threading.Thread(target=enough.wait)
+    thread.start()
+    try:
+        for each in (os.getpid(), thread.native_id):
+            own = tmp_path / str(each)
+            own.mkdir()
+            assert Path(f"/proc/{each}/{name}").read_bytes()
+            assert said(own, Path(f"/proc/{each}/{name}").read_bytes) == "FileNotFoundError"
+    finally:
+        enough.set()
+        thread.join()
+
+
+@apart
+def test_shared_memory_is_as_large_as_the_limit_says(tmp_path: Path) -> None:
+    def written() -> int:
+        return Path("/dev/shm/large").write_bytes(bytes(2**21))
+
+    (tmp_path / "less").mkdir()
+    assert said(tmp_path / "less", written, memory_bytes=2**20) == "OSError"
+    (tmp_path / "enough").mkdir()
+    assert said(tmp_path / "enough", written, memory_bytes=2**22) == str(2**21)
 
 
 @apart
