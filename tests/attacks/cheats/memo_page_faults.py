@@ -1,5 +1,5 @@
-"""It tries: the counters of the process above say how many page faults its ended children had: the last search says so
-what it found."""
+"""It tries: the counters of the process above say how many page faults its ended children had, and so what the last
+search found."""
 
 import mmap
 import os
