@@ -217,6 +217,15 @@ CSV = "name,forward_ms,backward_ms,activation_bytes,weight_bytes\na,1,2,3,4\nb,1
     [
         ("", "no header"),
         ("# micro_batch: 2\n", "no header"),
+        *(
+            (
+                f"# {name}: {value}\n{CSV}",
+                f"line 1: micro_batch is '{value}', it must be a whole number of samples",
+            )
+            for name in ("micro_batch", "micro-batch", "Micro Batch", "microbatch_size")
+            for value in ("8 samples", "eight", "-4", "8.0", "")
+        ),
+        (f"# micro_batch: 8\n{CSV}# micro-batch: 4\n", "line 5: micro_batch is said twice"),
         ("name,forward_ms,backward_ms,activation_bytes,weight_bytes\n", "no layers"),
         (CSV.replace("forward_ms", "forward", 1), "line 1: column 'forward' has no unit.*forward_ms"),
         (CSV.replace("weight_bytes", "weights"), "line 1: column 'weights' has no unit.*weights_bytes"),
@@ -243,6 +252,16 @@ def test_csv(text: str, message: str) -> None:
         layer_table.read_csv(text.encode(), "net.csv", layer_table.TableOptions())
     assert caught.value.message.startswith("net.csv: ")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "said", ["# micro_batch: 8", "#micro-batch=8", "  # Micro Batch : 8 ", "# microbatch size: 8"]
+)
+def test_samples_of_a_csv_however_they_are_written(said: str) -> None:
+    profile = layer_table.read_csv(
+        f"# made by hand; micro_batch: see below\n{said}\n{CSV}".encode(), "net.csv", layer_table.TableOptions()
+    )
+    assert profile.costs[0].micro_batches == (8,)
 
 
 def test_units_and_samples_of_a_csv() -> None:

@@ -21,7 +21,7 @@ from pipebench.domain.errors import InvalidValue, PipebenchError
 from pipebench.domain.framework import Framework, StepCosts
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.problem import Pins, Problem
-from pipebench.domain.profile import Precision, Profile, Provenance, Setting
+from pipebench.domain.profile import Precision, Profile, Provenance
 from pipebench.domain.recomputation import of_layers
 from pipebench.domain.tuning import USUAL_REACH, Tuning
 from pipebench.domain.value import Value, digest
@@ -42,8 +42,8 @@ def with_file_setting(spec: WorkloadSpec, profile: Profile) -> tuple[WorkloadSpe
 
     The lines say what was taken from the file, and what its reader assumed. None for a profile without a setting.
     """
-    setting = profile.provenance.setting or Setting()
-    if setting == Setting():
+    setting = profile.provenance.setting
+    if setting is UNSET:
         return spec, ()
     taken: dict[str, str | int] = {}
     said: list[str] = []

@@ -97,7 +97,9 @@ def quantity(value: object, column: LayerColumn, where: str) -> float:
     return float(exact)
 
 
-_BATCH = re.compile(r"#\s*micro_batch\s*[:=]\s*(\d{1,9})\s*", re.ASCII)
+_SAYS_BATCH = re.compile(r"#\s*micro[\s_-]?batch(?:[\s_-]?size)?\s*[:=]\s*(.*?)\s*", re.IGNORECASE)
+"""A comment that is about the samples of the figures, however it is written."""
+_BATCH = re.compile(r"\d{1,9}", re.ASCII)
 
 
 @dataclass(slots=True)
@@ -122,7 +124,7 @@ class LayerRows:
 def parse_csv(data: bytes, source: str) -> LayerRows:
     """The rows. Raises PipebenchError: not text, a header that is wrong, a row of another length, a bad cell."""
     lines = table_text(data, source).split("\n")
-    batch = next((int(found[1]) for line in lines if (found := _BATCH.fullmatch(line.strip()))), None)
+    batch = _batch_of(lines, source)
     kept = [(number, line) for number, line in enumerate(lines, 1) if line.strip() and line.lstrip()[0] != "#"]
     if not kept:
         raise PipebenchError(f"{source}: no header")
@@ -142,6 +144,22 @@ def parse_csv(data: bytes, source: str) -> LayerRows:
                 layer.figures[column.field] = quantity(cell.strip(), column, f"{place}: {column.field}")
         layers.append(layer)
     return LayerRows(layers, batch)
+
+
+def _batch_of(lines: Sequence[str], source: str) -> int | None:
+    """What a comment says of the samples that the figures are for. Raises PipebenchError for what is no number."""
+    said = [
+        (number, found[1])
+        for number, line in enumerate(lines, 1)
+        if (found := _SAYS_BATCH.fullmatch(line.strip()))
+    ]
+    for number, text in said:
+        if not _BATCH.fullmatch(text):
+            what = f"{source}: line {number}: micro_batch is {text[:40]!r}, it must be a whole number of samples"
+            raise PipebenchError(what, "write # micro_batch: 8, or begin the comment with another word")
+    if len({int(text) for _, text in said}) > 1:
+        raise PipebenchError(f"{source}: line {said[-1][0]}: micro_batch is said twice, with two numbers")
+    return int(said[0][1]) if said else None
 
 
 def _cells(line: str, separator: str, where: str) -> list[str]:

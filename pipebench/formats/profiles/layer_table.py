@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
+from msgspec import UNSET
+
 from pipebench.domain.errors import InvalidValue, PipebenchError, nearest
 from pipebench.domain.graph import Operator, OperatorGraph, Parameter, Tensor
 from pipebench.domain.limits import MOST_COUNT
-from pipebench.domain.profile import DeviceCosts, OperatorCosts, Profile, Provenance
+from pipebench.domain.profile import DeviceCosts, OperatorCosts, Profile, Provenance, Setting
 from pipebench.domain.value import Value, require, require_count, short
 from pipebench.formats.json_forms import json_form
 from pipebench.formats.profiles.format import (
@@ -140,6 +142,7 @@ def _provenance(source: str, layers: Sequence[Layer], batch: int, told: int | No
     notes = [f"figures are of a micro-batch of {batch} samples" + ("" if told else ": nothing says how many")]
     saved = any("saved" in layer.figures for layer in layers)
     return Provenance(
+        setting=UNSET if told else Setting(),  # with one its notes are told: this is a guess
         profiler="layer table",
         made_by=Path(source).name,
         device=device,

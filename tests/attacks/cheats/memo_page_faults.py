@@ -1,5 +1,5 @@
-"""It tries: the counters of the process above say how many page faults its ended children had, and so what the last
-search found."""
+"""It tries: counters of the process above say how many page faults its ended children had, so what the last one
+found."""
 
 import mmap
 import os

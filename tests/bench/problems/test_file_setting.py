@@ -34,6 +34,19 @@ def test_what_is_said_wins(file: str) -> None:
     assert "as its file says" not in " ".join(workload.notices)
 
 
+@pytest.mark.parametrize(
+    ("said", "notices"),
+    [("", ("net: figures are of a micro-batch of 1 samples: nothing says how many",)), ("# micro_batch: 1\n", ())],
+)
+def test_a_table_that_does_not_say_of_how_many_samples_it_is(
+    said: str, notices: tuple[str, ...], tmp_path: Path
+) -> None:
+    table = tmp_path / "net.csv"
+    table.write_text(said + "name,forward_ms,backward_ms,activation_MB,weight_MB\na,1,2,3,4\n")
+    (workload,) = select(Host(), Selection(profiles=(str(table),), memory="1GB"))
+    assert [each for each in workload.notices if "figures" in each] == list(notices)
+
+
 def test_our_own_profiles_have_no_notices() -> None:
     (workload,) = select(Host(), Selection(profiles=("mmt",)))
     assert workload.notices == ()
