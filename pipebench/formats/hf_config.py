@@ -55,8 +55,12 @@ def read_config(path: str, sequence: int | None = None, expert_parallel: int = 1
         raise PipebenchError(f"{path}: not a config.json: {error}", "give the model's config.json") from None
     require_unique_keys(data, path)
     kind = said.get("model_type")
+    if kind is None:
+        raise PipebenchError(
+            f"{path}: the key 'model_type' is missing", f"{_part(said)}valid: {', '.join(CONFIGS)}"
+        )
     if not isinstance(kind, str) or kind not in CONFIGS:
-        named = f"{kind!r}" if kind is not None else "no model_type"
+        named = f"{kind!r}"
         if isinstance(kind, str) and kind in REFUSED:
             raise PipebenchError(
                 f"{path}: {kind} cannot be priced: {REFUSED[kind]}", "profile the model and use --profile"

@@ -73,7 +73,8 @@ class Roofline:
         if precision not in device.peak_flops:
             raise PipebenchError(
                 f"device type {device.name!r} has no peak rate in {precision}",
-                f"it has {', '.join(sorted(device.peak_flops)) or 'none'}",
+                f"it has {', '.join(sorted(device.peak_flops)) or 'none'}: name one of them with --precision, or "
+                "a cluster of other devices with --cluster",
             )
         if device.peak_flops[precision] <= 0 or device.memory_bandwidth_bytes_s <= 0:
             raise PipebenchError(

@@ -94,7 +94,7 @@ def test_more_tokens_than_the_model_takes(tmp_path: Path) -> None:
         ({"model_type": "rwkv"}, "unknown architecture 'rwkv'.*llama, llama4_text, mamba2, mistral, mixtral"),
         ({"model_type": "mamba"}, "mamba cannot be priced: its scan"),
         ({"model_type": "lama"}, "did you mean 'llama'"),
-        ({"model_type": None}, "no model_type"),
+        ({"model_type": None}, "the key 'model_type' is missing"),
         ({"model_type": ["llama"]}, "unknown architecture \\['llama'\\]"),
         ({"hidden_size": None}, "'hidden_size' is missing"),
         ({"hidden_size": 0}, "hidden_size is 0"),

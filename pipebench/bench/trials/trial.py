@@ -144,8 +144,15 @@ def failure_reason(
     finds = ""
     if least_bytes and least_bytes not in named:
         finds = f", on devices of {readable_bytes(least_bytes)} it has a plan"
-    proven = f", any plan needs {readable_bytes(proven_bytes)}" if proven_bytes else ""
-    return f"{has}{finds}{proven}"
+    return f"{has}{finds}{proven_words(proven_bytes or 0, memory_bytes)}"
+
+
+def proven_words(needed_bytes: int, memory_bytes: int) -> str:
+    """What any plan needs; where it reads as the memory does, by how much it is above that, if it is."""
+    if not needed_bytes or readable_bytes(needed_bytes) != readable_bytes(memory_bytes):
+        return f", any plan needs {readable_bytes(needed_bytes)}" if needed_bytes else ""
+    above = needed_bytes - memory_bytes
+    return f", any plan needs {readable_bytes(above)} more" if above > 0 else ""
 
 
 @dataclass(frozen=True, slots=True)

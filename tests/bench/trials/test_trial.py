@@ -12,7 +12,7 @@ from pipebench.bench.machine.time_limits import LimitReached
 from pipebench.bench.ordering.choice import OrderFailure
 from pipebench.bench.row_bounds import SUITE
 from pipebench.bench.trials import trial as trial_module
-from pipebench.bench.trials.trial import Searches, Trial, run_trial
+from pipebench.bench.trials.trial import Searches, Trial, proven_words, run_trial
 from pipebench.bounds import CLASS, PLAIN, ClassBound, time_bound
 from pipebench.domain.errors import InfeasibleProblem, UnsupportedProblem
 from pipebench.domain.plan import Plan, Stage
@@ -302,3 +302,17 @@ def test_a_plan_below_the_bound_over_its_class_is_an_error(monkeypatch: pytest.M
     row = outcome(lambda problem, context: TWO_STAGES).row
     assert row.status == "invalid_plan"
     assert "is below the bound of 1000 s over plans of its class" in row.reason
+
+
+@pytest.mark.parametrize(
+    ("needed", "said"),
+    [
+        (0, ""),
+        (2_500_000_000, ", any plan needs 2.50 GB"),
+        (1_000_000_000, ", any plan needs 1.00 GB"),
+        (2_200_000_512, ", any plan needs 512 bytes more"),
+        (2_199_999_000, ""),
+    ],
+)
+def test_what_any_plan_needs_is_told_apart_from_the_memory(needed: int, said: str) -> None:
+    assert proven_words(needed, 2_200_000_000) == said
