@@ -11,12 +11,13 @@ import msgspec
 
 from pipebench.bench.cage.installed import installed_host
 from tests.nearness import few_stages
+from tests.nearness.blocks import InBlocks, distance_in_blocks, in_blocks
 from tests.nearness.distances import Distance, tables
 from tests.nearness.few_stages import Few
 from tests.nearness.problems import Each, apart, distance, problems
 
 Row = TypeVar("Row", Distance, Few)
-Given = TypeVar("Given", bound=Each)
+Given = TypeVar("Given", bound=Each | InBlocks)
 
 
 def read(file: Path, kind: type[Row]) -> dict[str, Row]:
@@ -62,6 +63,7 @@ def main() -> None:
         "--apart", action="store_true", help="workloads with a flush, also with links and memory free"
     )
     which.add_argument("--few", action="store_true", help="cells on few devices: all rows of few stages")
+    which.add_argument("--blocks", type=int, help="problems on few devices, in so many blocks: every plan")
     options.add_argument("--shard", default="1/1", help="K/N: every N-th problem")
     options.add_argument("--for", type=float, default=float("inf"), dest="seconds", help="start none after this")
     given = options.parse_args()
@@ -69,6 +71,10 @@ def main() -> None:
     if given.few:
         cells = few_stages.on_few_devices(given.cells, given.seed)
         look(given, cells, Few, partial(few_stages.few, host, limit_s=given.limit), few_stages.table)
+        return
+    if given.blocks:
+        few_blocks = in_blocks(given.blocks, given.cells, given.dags, given.seed)
+        look(given, few_blocks, Distance, partial(distance_in_blocks, host), tables)
         return
     every = apart(given.cells, given.seed) if given.apart else problems(given.cells, given.dags, given.seed)
     look(given, iter(every), Distance, partial(distance, host, limit_s=given.limit), tables)

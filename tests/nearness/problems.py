@@ -95,7 +95,7 @@ def distance(host: Host, each: Each, limit_s: float) -> Distance:
     """The best plan beside its bounds. limit_s: of `best`, on problems that workloads describe."""
     if isinstance(each, TightGraph):
         problem = tight(each.number, each.mode, operators=each.operators, devices=each.devices)
-        known = _searched(problem)
+        known = searched(problem)
     else:
         workload = WorkloadBuilder(host).workload(each.spec)
         problem = workload.problem(each.mode)
@@ -154,7 +154,8 @@ def best_known(host: Host, workload: Workload, mode: RegimeMode, limit_s: float)
     return Known(winner.plan, winner.schedule, round(winner.row.simulated_s * NS_PER_S), optimal=False)
 
 
-def _searched(problem: Problem) -> Known | None:
+def searched(problem: Problem) -> Known | None:
+    """What the search finds in its own time; None where no plan fits."""
     try:
         result = found(problem, context(steps=0, stall=STALL, starts=STARTS))
     except InfeasibleProblem:
