@@ -47,6 +47,10 @@ STARTS = 4
 INTERRUPTED = "interrupted"
 SCORING = "finding its plan and scoring it"
 SCORING_HINT = "take fewer micro-batches, or a longer --timeout"
+LONGER = "take a longer --timeout"
+ROOMIER = "use more devices or memory, other pins, or --recompute full (or stage)"
+OTHERWISE = "use other pins"
+IDLE = "--allow-idle lets plans take part that leave devices idle"
 Told = Callable[[str], None]
 
 
@@ -207,6 +211,7 @@ class _Contest:
         solved: Told,
     ) -> None:
         self._host, self._entries, self._timeout_s, self._gap = host, entries, timeout_s, gap
+        self._no_time = f"no time left of {timeout_s:g} s"
         self._terms, self._told, self._solved = terms, told, solved
         self._mini_batch = problem.mini_batch
         self._interrupted = False
@@ -263,24 +268,38 @@ class _Contest:
             return INTERRUPTED
         if self._incumbent_s <= self._bound_s * (1.0 + self._gap):
             return f"the gap of {readable_share(self._gap)} was reached before"
-        return f"no time left of {self._timeout_s:g} s" if seconds < LEAST_S else ""
+        return self._no_time if seconds < LEAST_S else ""
 
     def result(self) -> Best:
         """Raises PipebenchError with every reason where no plan takes part."""
         entries, ranked, target = self._entries, self.ranked(), self._terms.target
         if not ranked:
-            alike: dict[str, list[str]] = {}
-            for entry in entries:
-                alike.setdefault(entry.reason, []).append(entry.planner)
-            reasons = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in alike.items())
-            what = "fits" if target is None else f"fits and {target.name} can express"
-            raise PipebenchError(
-                f"no planner has a plan that {what}: {reasons}",
-                "use more devices or memory, other pins, or --recompute full (or stage)"
-                + ("; --allow-idle lets plans take part that leave devices idle" if self._terms.whole else ""),
-                ExitCode.SOME_FAILED,
-            )
+            raise self._no_plan()
         return Best(tuple(entries), tuple(ranked), tuple(_why(entries, ranked, target)))
+
+    def _no_plan(self) -> PipebenchError:
+        """Every reason, and what to do about those that there are."""
+        alike: dict[str, list[str]] = {}
+        for entry in self._entries:
+            alike.setdefault(entry.reason, []).append(entry.planner)
+        reasons = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in alike.items())
+        late = any(map(self._is_late, self._entries))
+        answers = {entry.row.status for entry in self._entries if entry.row} - {"timeout", "unsupported"}
+        hints = [LONGER] if late else []
+        if late and not answers:
+            what = f"{self._timeout_s:g} s is too short: no planner has a plan by then"
+        else:
+            target = self._terms.target
+            what = "no planner has a plan that " + (
+                "fits" if target is None else f"fits and {target.name} can express"
+            )
+            hints += [ROOMIER] if "infeasible" in answers else [] if late else [OTHERWISE]
+            hints += [IDLE] if self._terms.whole else []
+        return PipebenchError(f"{what}: {reasons}", "; ".join(hints), ExitCode.SOME_FAILED)
+
+    def _is_late(self, entry: Candidate) -> bool:
+        """Whether the time was too short for a planner."""
+        return entry.reason == self._no_time or (entry.row is not None and entry.row.status == "timeout")
 
 
 def _capable(host: Host, problem: Problem) -> tuple[list[Ready], list[Candidate]]:

@@ -47,7 +47,8 @@ Entrant = tuple[Contender, Row]
 class ProblemBlock:
     """All contenders on one problem in the order of the comparison, yardsticks last.
 
-    regimes: in which somebody ran. best: by regime the fastest of those who are compared, where several are.
+    regimes: in which somebody ran. best: by regime the fastest of those who are compared, where in some regime
+    several are.
     """
 
     contenders: tuple[Contender, ...]

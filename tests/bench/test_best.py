@@ -20,9 +20,11 @@ from pipebench.bounds import TimeBound, time_bound
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.framework import StepCosts
 from pipebench.domain.problem import Pins, Problem, Regime
+from pipebench.domain.row import Status
 from pipebench.formats.frameworks.targets import TARGETS
 from pipebench.hooks.manager import Host
 from tests.language_models import TINY, problem
+from tests.report.rows import row
 
 HOST = Host()
 STALL = 100
@@ -205,13 +207,47 @@ def test_for_torchtitan_as_it_is_priced_backwards_are_whole(scheduler: str | Non
 
 
 def test_nothing_fits() -> None:
-    with pytest.raises(PipebenchError, match=r"no planner has a plan that fits: .*layout: infeasible"):
+    with pytest.raises(PipebenchError, match=r"no planner has a plan that fits: .*layout: infeasible") as raised:
         best(Few(), workload(Pins(tensor_parallel=2, pipeline=2), memory_bytes=10**6), timeout_s=60)
+    assert "use more devices or memory" in raised.value.hint
+    assert "--timeout" not in raised.value.hint
 
 
 def test_no_time() -> None:
-    with pytest.raises(PipebenchError, match=r"no time left of 0\.5 s"):
+    with pytest.raises(PipebenchError, match=r"0\.5 s is too short: .*no time left of 0\.5 s") as raised:
         best(HOST, workload(Pins(tensor_parallel=2, pipeline=2)), timeout_s=0.5)
+    assert raised.value.hint == "take a longer --timeout"
+
+
+@pytest.mark.parametrize(
+    ("statuses", "message", "hint"),
+    [
+        ({"layout": "timeout", "uniform": "timeout"}, "60 s is too short: ", "take a longer --timeout"),
+        ({"layout": "timeout", "uniform": "unsupported"}, "60 s is too short: ", "take a longer --timeout"),
+        (
+            {"layout": "timeout", "uniform": "infeasible"},
+            "no planner has a plan that fits: ",
+            "take a longer --timeout; use more devices or memory, other pins, or --recompute full (or stage)",
+        ),
+        (
+            {"layout": "timeout", "uniform": "crashed"},
+            "no planner has a plan that fits: ",
+            "take a longer --timeout",
+        ),
+        ({"layout": "crashed", "uniform": "unsupported"}, "no planner has a plan that fits: ", "use other pins"),
+    ],
+)
+def test_advice_is_about_what_planners_lacked(
+    monkeypatch: pytest.MonkeyPatch, statuses: dict[str, Status], message: str, hint: str
+) -> None:
+    def ended(host: Host, trial: Trial, searches: Searches) -> Outcome:
+        status = statuses.get(trial.planner.label, "timeout" if "timeout" in statuses.values() else "unsupported")
+        return Outcome(row(trial.planner.label, status=status), trial.workload.problem("sync"))
+
+    monkeypatch.setattr(best_module, "run_trial", ended)
+    with pytest.raises(PipebenchError, match=re.escape(message)) as raised:
+        best(Few("uniform"), workload(Pins()), timeout_s=60)
+    assert raised.value.hint == hint
 
 
 class Few(Host):

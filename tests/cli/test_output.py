@@ -47,6 +47,13 @@ def test_output_that_is_full_is_one_line(arguments: list[str]) -> None:
     assert errors == "pipebench: cannot write the output: no space left on device\n"
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
+def test_a_plan_that_no_file_takes_is_printed(pipebench: CommandLine) -> None:
+    done = pipebench("plan", "uniform", *SMALL, "-o", "/dev/full")
+    assert (done.code, done.err) == (2, "pipebench: cannot write '/dev/full': no space left on device\n")
+    assert "verdict    valid, fits" in done.out
+
+
 @pytest.mark.parametrize(
     "arguments",
     mostly_at_night(

@@ -222,9 +222,11 @@ def test_without_a_store_a_row_is_repeated_by_its_planner(pipebench: CommandLine
 
 
 def test_wrong_endings_and_folders_are_said_before_anything_runs(pipebench: CommandLine, tmp_path: Path) -> None:
+    (tmp_path / "folder.html").mkdir()
     for options, message in (
         (("--html", str(tmp_path / "x.pdf")), "end it in .html"),
         (("--html", str(tmp_path / "none" / "x.html")), "there is no folder"),
+        (("--html", str(tmp_path / "folder.html")), "cannot write '"),
     ):
         done = pipebench("compare", "--planners", "uniform", *SMALL, *options)
         assert (done.code, done.out) == (2, "")

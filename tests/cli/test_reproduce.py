@@ -308,6 +308,9 @@ def test_all_cells_are_run_where_they_fit_in_the_time(tmp_path: Path, monkeypatc
 def test_a_page_is_refused_before_anything_runs(tmp_path: Path) -> None:
     assert "end it in .md" in str(run("tiny/one", "--markdown", str(tmp_path / "claims.html")).exception)
     assert "there is no folder" in str(run("tiny/one", "--markdown", str(tmp_path / "a" / "b.md")).exception)
+    (tmp_path / "folder.md").mkdir()
+    done = run("tiny/one", "--markdown", str(tmp_path / "folder.md"))
+    assert (done.stdout, "cannot write '" in str(done.exception)) == ("", True)
 
 
 def test_what_a_stopped_run_did_not_reach_is_on_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

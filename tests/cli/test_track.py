@@ -1,5 +1,6 @@
 """pipebench track, as a user types it: nights, checks, acknowledgements, and what is wrong said in one line."""
 
+import errno
 import json
 import re
 import subprocess
@@ -88,6 +89,35 @@ def test_a_planner_that_never_worked_is_named_by_both_commands(pipebench: Comman
     assert re.search(named, " ".join(done.out.split())), done.out
     assert "Nothing was measured: no planner gave a plan." in done.out
     assert done.code == 4
+
+
+def test_a_history_that_cannot_be_written_is_said_before_anything_runs(
+    pipebench: CommandLine, tmp_path: Path
+) -> None:
+    script = tmp_path / "mine.py"
+    script.write_text(SCRIPT.format(states=5))
+    record = ("track", "record", "--planners", str(script), *SMALL, "--budget", "3s", "--history")
+    (tmp_path / "file").touch()
+    done = pipebench(*record, str(tmp_path / "file" / "nights"))
+    assert (done.code, done.out) == (2, "")
+    assert "file/nights': not a directory" in done.err
+    assert "exact columns" not in done.err
+
+
+def test_a_night_that_cannot_be_added_is_printed(
+    pipebench: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*given: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("pipebench.track.nights.history.NightJournal._write", full)
+    script, folder = tmp_path / "mine.py", tmp_path / "history"
+    script.write_text(SCRIPT.format(states=5))
+    record = ("track", "record", "--planners", str(script), *SMALL, "--budget", "3s", "--history")
+    done = pipebench(*record, str(folder))
+    assert (done.code, "no space left on device" in done.err) == (2, True)
+    (measured,) = json.loads(done.out)["measured"]
+    assert measured["exact"]["work.states"] == 5
 
 
 @pytest.mark.parametrize("hangs", ["while it plans", "on import"])

@@ -95,6 +95,18 @@ def test_words_about_a_plan_go_on_below_where_they_began() -> None:
     assert max(map(len, text.splitlines())) <= 50
 
 
+@pytest.mark.parametrize(
+    ("times", "said"),
+    [
+        ({"search_cpu_s": 0.05, "search_cold_s": 2.0}, "50.0 ms CPU, 2.00 s the first time"),
+        ({"search_cpu_s": None}, "-"),
+    ],
+)
+def test_a_search_that_nobody_timed_has_no_figure(times: dict[str, float | None], said: str) -> None:
+    lines = printed(print_score, row("a", **times)).splitlines()
+    assert [line.split(maxsplit=1)[1] for line in lines if "search" in line] == [said]
+
+
 def test_on_a_narrow_console_no_operator_is_cut_and_a_line_says_which_stage_it_is() -> None:
     prefix = "branches.0.layers.attention."
     problem = named(prefix)

@@ -129,13 +129,27 @@ def test_what_failed_says_so_in_its_cell_and_why_below() -> None:
     )
     cells = {line.split()[0]: line.split()[1:] for line in lines if line[:1] in ("a", "b", "c", "d")}
     assert cells["a"][:3] == ["-", "infeasible", "140"]
-    assert cells["b"][:3] == ["-", "crashed", "n/a"]
-    assert cells["d"][:3] == ["-", "n/a", "n/a"]
+    assert cells["b"][:4] == ["-", "crashed", "not", "run"]
+    assert cells["d"][:4] == ["-", "n/a", "not", "run"]
     assert [line for line in lines if line.startswith("  ")][-3:] == [
         "  a, c: it needs 25.4 GB",
         "  b: boom",
         "  d: never",
     ]
+
+
+def test_a_trial_that_was_not_run_says_so_and_the_best_is_that_of_the_rows_that_are_there() -> None:
+    a, b = sync_and_async("a", 150, 180), sync_and_async("b", 160, 100)
+    shown = {line.split()[0]: line.split() for line in lines_at(60, *a, b[0]) if line[:1] in ("a", "b")}
+    assert shown["b"][1:5] == ["160", "80.0", "not", "run"]
+    assert shown["best:"][1:8] == ["b", "|", "a", "160", "80.0", "180", "90.0"]
+
+
+def test_the_best_of_a_regime_without_a_plan_is_none() -> None:
+    crashed = [row(name, regime="async", problem_id="async", status="crashed") for name in ("a", "b")]
+    lines = lines_at(60, row("a", simulated_s=1.0), row("b", simulated_s=1.0), *crashed)
+    (best,) = [line.split() for line in lines if line.startswith("best:")]
+    assert best[:8] == ["best:", "a", "|", "-", "-", "140", "90.9", "-"]
 
 
 def test_who_fails_for_two_reasons_has_each_with_its_regime() -> None:

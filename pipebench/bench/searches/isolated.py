@@ -87,6 +87,7 @@ class TimedSearch:
     prepare_s: wall seconds before the first search: import, kernels, toy problems.
     compile_s: wall seconds of the compiler, before and in the first search.
     notices: what the clock has to say.
+    clocked: whether the clock was read. It was not where the process that keeps it went down with the search.
     """
 
     report: SearchReport
@@ -97,6 +98,7 @@ class TimedSearch:
     prepare_s: float = 0.0
     compile_s: float = 0.0
     notices: tuple[str, ...] = ()
+    clocked: bool = True
 
     @property
     def wall_s(self) -> float:
@@ -256,6 +258,7 @@ class _SearchesInChildren:
             prepare_s=max(0.0, time.monotonic() - began_s - ended.wall_s),
             compile_s=compiled_s + report.compile_s,
             notices=_prepare_notices(ended.prepare_cpu_s),
+            clocked=not ended.lost,
         )
 
     def _payload(self, request: SearchRequest) -> bytes:
@@ -294,7 +297,7 @@ class _SearchesInChildren:
             if not self._offered:
                 raise
             self._interrupted = True
-            return ChildExit(stopped=True, prepared=True)
+            return ChildExit(stopped=True, prepared=True, lost=True)
         if ended.stopped and time.monotonic() >= self._stops_at:
             raise SearchStopped
         return ended

@@ -117,7 +117,7 @@ BEST = "best"
 
 
 def best_rows(rows: Iterable[Row]) -> tuple[Row, ...]:
-    """For each problem that several planners met the fastest plan of these rows that fits, under the name `best`.
+    """The rows of `fastest_rows`, under the name `best`.
 
     It is no search of its own: search times, claims and notices stay with the row that it is; a notice names it.
     """
@@ -129,15 +129,18 @@ def best_rows(rows: Iterable[Row]) -> tuple[Row, ...]:
 
 
 def fastest_rows(rows: Iterable[Row]) -> dict[str, Row]:
-    """By problem_id, where several entrants met: the row of the fastest plan; of equal ones the first."""
+    """By problem_id, where several entrants met in this regime or the other one: the row of the fastest plan that
+    fits; of equal ones the first.
+    """
     of_problem: dict[str, list[Row]] = {}
     for row in rows:
         if not row.yardstick:
             of_problem.setdefault(row.problem_id, []).append(row)
+    met = {same[0].workload_id for same in of_problem.values() if len({entrant_of(row) for row in same}) > 1}
     found = {}
     for problem, same in of_problem.items():
         solved = [(nanoseconds(seconds), row) for row in same if (seconds := value_s(row)) is not None]
-        if solved and len({entrant_of(row) for row in same}) > 1:
+        if solved and same[0].workload_id in met:
             found[problem] = min(solved, key=lambda each: each[0])[1]
     return found
 

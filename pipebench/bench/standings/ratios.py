@@ -13,7 +13,7 @@ class TimeRatio:
     """ratio: geometric mean of first / second over the problems that both solved, None where there is none.
 
     both, only_first, only_second, neither: problems by who solved them. untaken: problems that one of the two does
-    not take, or did not run on; they count nowhere else.
+    not take. unrun: others on which one of the two has no row. Both count nowhere else.
     """
 
     ratio: float | None
@@ -22,15 +22,20 @@ class TimeRatio:
     only_second: int
     neither: int
     untaken: int
+    unrun: int
 
 
 def time_ratio(pairs: Iterable[tuple[EntrantCell | None, EntrantCell | None]]) -> TimeRatio:
     """The ratio over problems of one regime. pairs: what the two did on each problem, None: it did not run."""
     ratios = []
-    solved: Counter[tuple[bool, bool] | None] = Counter()
+    solved: Counter[tuple[bool, bool]] = Counter()
+    untaken = unrun = 0
     for first, second in pairs:
-        if first is None or second is None or "unsupported" in (first.status, second.status):
-            solved[None] += 1
+        if "unsupported" in (each.status for each in (first, second) if each is not None):
+            untaken += 1
+            continue
+        if first is None or second is None:
+            unrun += 1
             continue
         solved[first.value_ns is not None, second.value_ns is not None] += 1
         if first.value_ns is not None and second.value_ns is not None:
@@ -41,5 +46,6 @@ def time_ratio(pairs: Iterable[tuple[EntrantCell | None, EntrantCell | None]]) -
         only_first=solved[True, False],
         only_second=solved[False, True],
         neither=solved[False, False],
-        untaken=solved[None],
+        untaken=untaken,
+        unrun=unrun,
     )

@@ -70,9 +70,9 @@ def search_fields(done: TimedSearch, planned_for: RegimeMode | None) -> dict[str
     result = report.result
     assert result is not None
     said = [notice for notice in result.notices if notice != ONE_SIZE or not planned_for] + [*done.notices]
-    said += [] if done.samples else [COLD]
+    said += [] if done.samples or not done.clocked else [COLD]
     said += [] if sys.platform == "linux" else [UNWITNESSED]
-    fields |= {**_times(done), "counters": report.counters, "notices": tuple(said)}
+    fields |= {**(_times(done) if done.clocked else {}), "counters": report.counters, "notices": tuple(said)}
     if planned_for:
         return {**fields, "termination": "heuristic"}
     return {

@@ -11,10 +11,11 @@ function heatMap(table) {
 
   function compare(mode, problems) {
     const [a, b] = [first, second].map((each) => page.times[mode][each.selectedIndex]);
-    const found = { logs: [], onlyA: 0, onlyB: 0, neither: 0, untaken: 0 };
+    const found = { logs: [], onlyA: 0, onlyB: 0, neither: 0, untaken: 0, unrun: 0 };
     for (const problem of problems) {
       const [x, y] = [a[problem], b[problem]];
       if (x === null || y === null) found.untaken += 1;
+      else if (x < 0 || y < 0) found.unrun += 1;
       else if (x && y) found.logs.push(Math.log(x / y));
       else if (x || y) found[x ? "onlyA" : "onlyB"] += 1;
       else found.neither += 1;
@@ -24,21 +25,21 @@ function heatMap(table) {
     return { ...found, both, ratio };
   }
 
-  function summary({ ratio, both, onlyA, onlyB, neither, untaken }) {
+  function summary({ ratio, both, onlyA, onlyB, neither, untaken, unrun }) {
     const counts = [["both have a plan", both], ["only A", onlyA], ["only B", onlyB], ["neither", neither],
-      ["n/a", untaken]];
+      ["n/a", untaken], ["not run", unrun]];
     const said = counts.filter(([, count]) => count).map(([words, count]) => `${words}: ${count}`);
     if (ratio !== null) said.unshift(`A / B ${figure(ratio)}`);
     return said.length ? said.join(", ") : "no such problem";
   }
 
-  function look({ ratio, both, onlyA, onlyB, neither, untaken }) {
-    const all = both + onlyA + onlyB + neither + untaken;
+  function look({ ratio, both, onlyA, onlyB, neither, untaken, unrun }) {
+    const all = both + onlyA + onlyB + neither + untaken + unrun;
     if (ratio !== null) {
       const words = figure(ratio) + (both < all ? ` (${both}/${all})` : "");
       return [words, ratio > 1 ? "slower" : "faster", strongest * Math.min(1, Math.abs(Math.log2(ratio)))];
     }
-    if (all === untaken) return [untaken ? "n/a" : "", "unsolved", 0];
+    if (all === untaken + unrun) return [untaken ? "n/a" : unrun ? "not run" : "", "unsolved", 0];
     if (onlyA && onlyB) return ["A or B", "unsolved", 0];
     if (onlyA || onlyB) return [onlyA ? "A only" : "B only", "lone", 0];
     return ["✕", "unsolved", 0];

@@ -14,6 +14,7 @@ from pipebench.bench.standings.ratios import TimeRatio, time_ratio
 from pipebench.domain.problem import RegimeMode
 from pipebench.report.html.problem_grid import ProblemGrid
 from pipebench.report.html.template import fragment
+from pipebench.report.text.comparisons.blocks import NOT_RUN, STATUS_WORDS
 
 STRONGEST = 60.0
 """Percent of the colour where one needs twice the time of the other; words stay readable on it."""
@@ -73,15 +74,17 @@ def first_choice(grid: ProblemGrid) -> HeatChoice | None:
 def heat_cell(ratio: TimeRatio) -> HeatCell:
     """One cell. What colours say its words say too."""
     counted = ratio.both + ratio.only_first + ratio.only_second + ratio.neither
+    uncounted = ratio.untaken + ratio.unrun
     hint = ", ".join(summary(ratio))
     if ratio.ratio is not None:
         words = figure(ratio.ratio)
-        if ratio.both < counted + ratio.untaken:
-            words += f" ({ratio.both}/{counted + ratio.untaken})"
+        if ratio.both < counted + uncounted:
+            words += f" ({ratio.both}/{counted + uncounted})"
         part = round(STRONGEST * min(1.0, abs(math.log2(ratio.ratio))), 1)
         return HeatCell(words, "slower" if ratio.ratio > 1 else "faster", part, hint)
     if not counted:
-        return HeatCell("n/a" if ratio.untaken else "", "unsolved", 0.0, hint)
+        words = STATUS_WORDS["unsupported"] if ratio.untaken else NOT_RUN if ratio.unrun else ""
+        return HeatCell(words, "unsolved", 0.0, hint)
     if ratio.only_first and ratio.only_second:
         return HeatCell("A or B", "unsolved", 0.0, hint)
     if ratio.only_first or ratio.only_second:
@@ -101,7 +104,8 @@ def summary(ratio: TimeRatio) -> list[str]:
         ("only A", ratio.only_first),
         ("only B", ratio.only_second),
         ("neither", ratio.neither),
-        ("n/a", ratio.untaken),
+        (STATUS_WORDS["unsupported"], ratio.untaken),
+        (NOT_RUN, ratio.unrun),
     )
     mean = [] if ratio.ratio is None else [f"A / B {figure(ratio.ratio)}"]
     return [*mean, *(f"{words}: {count}" for words, count in counts if count)] or ["no such problem"]

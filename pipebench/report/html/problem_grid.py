@@ -44,7 +44,7 @@ class ProblemGrid:
         """What the page's script needs, as builtins.
 
         problems: for each problem its place on each axis. times: by regime, contender and problem the time in ns,
-        0 where it has no plan, None where it does not take the problem or did not run.
+        0 where it has no plan, None where it does not take the problem, -1 where it has no row.
         """
         return {
             "axes": [{"name": axis.name, "values": axis.values} for axis in self.axes],
@@ -90,6 +90,8 @@ def _titles(rows: Iterable[Row]) -> dict[Entrant, str]:
 
 
 def _plain_time(cell: EntrantCell | None) -> int | None:
-    if cell is None or cell.status == "unsupported":
+    if cell is None:
+        return -1
+    if cell.status == "unsupported":
         return None
     return 0 if cell.value_ns is None else max(cell.value_ns, 1)

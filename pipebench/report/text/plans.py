@@ -145,6 +145,12 @@ def _prediction(row: Row) -> str:
     return f"{seconds(row.simulated_s)} (nine of ten runs: {ends})"
 
 
+def _search(row: Row) -> str:
+    if row.search_cpu_s is None:
+        return "-"
+    return f"{seconds(row.search_cpu_s)} CPU, {seconds(row.search_cold_s)} the first time"
+
+
 def print_score(console: Console, row: Row, notices: Sequence[str] = ()) -> None:
     """What the suite says of the plan, beside what the planner claimed. notices: more than those of the row."""
     lines = [
@@ -156,7 +162,7 @@ def print_score(console: Console, row: Row, notices: Sequence[str] = ()) -> None
         ("bound", f"{seconds(row.bound_s)} ({row.bound_kind}), gap {percent(row.gap)}"),
         *([("class", f"{class_words(row)}, gap {percent(class_gap(row))}")] if row.class_bound_s else []),
         ("bubble", percent(row.bubble)),
-        ("search", f"{seconds(row.search_cpu_s)} CPU, {seconds(row.search_cold_s)} the first time"),
+        ("search", _search(row)),
     ]
     for name, value in (*lines, *(("notice", words) for words in dict.fromkeys((*row.notices, *notices)))):
         print_fact(console, name, value, INDENT)

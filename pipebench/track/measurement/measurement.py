@@ -19,7 +19,7 @@ from pipebench.hooks.manager import Host
 from pipebench.track.measurement.ratios import CONTROL_ROUNDS, PAIRS, SubjectRounds
 from pipebench.track.nights.conditions import fingerprint
 from pipebench.track.nights.exact import changed_columns, exact_columns
-from pipebench.track.nights.night import SubjectNight, TrackedSubject
+from pipebench.track.nights.night import Night, SubjectNight, TrackedSubject
 
 INFORMATION = ("search_cpu_s", "search_wall_s", "search_cold_s", "search_peak_bytes")
 
@@ -100,6 +100,9 @@ class NightWatcher(TrialWatcher, Protocol):
 
     def phase(self, what: str) -> None:
         """A new part of the night begins."""
+
+    def not_added(self, night: Night) -> None:
+        """It was measured, and could not be written."""
 
 
 class Measurement:

@@ -20,6 +20,7 @@ from pipebench.track.nights.history import (
     open_history,
     require_after,
     require_new_benchmarks,
+    writable_history,
 )
 from pipebench.track.nights.night import CLOCKS, Night, SubjectNight
 
@@ -49,9 +50,9 @@ def record(
 ) -> Night:
     """Measure a night (request None: import only) and add it to the history.
 
-    Raises PipebenchError when it cannot be written. A measurement that fails or is interrupted, by a request to
-    end as well, raises too, but only after the night was added with what there is: benchmarks, and the subjects
-    that ran.
+    Raises PipebenchError when it cannot be written, which is tried before anything is measured. A measurement that
+    fails or is interrupted, by a request to end as well, raises too, but only after the night was added with what
+    there is: benchmarks, and the subjects that ran. Where it cannot be added in the end, the watcher has it.
     """
     machine, began = this_machine(), load_counters()
     measured: tuple[SubjectNight, ...] = ()
@@ -60,6 +61,7 @@ def record(
     failure: PipebenchError | KeyboardInterrupt | None = None
     spent_s = 0.0
     if request is not None:
+        writable_history(history.folder)
         measurement = Measurement(host, request, budget_s, watcher)
         failure = _measure(measurement, history.of_class(machine))
         measured, spent_s = measurement.subject_nights(), measurement.spent_s
@@ -80,7 +82,12 @@ def record(
         benchmarks_at=imported.at if imported else "",
         notices=(*notices, *(imported.notices if imported else ())),
     )
-    night = add_night(history.folder, machine, night, plans, measured=True)
+    try:
+        night = add_night(history.folder, machine, night, plans, measured=True)
+    except PipebenchError:
+        if watcher is not None:
+            watcher.not_added(night)
+        raise
     if failure is not None:
         raise failure
     return night

@@ -208,8 +208,15 @@ def add_night(
     measured: as of `NightJournal.append`. Raises PipebenchError as that and `open_history`; the file is then as it
     was.
     """
+    return writable_history(folder).append(machine, night, plans, measured)
+
+
+def writable_history(folder: Path) -> NightJournal:
+    """The history of a folder, made where it is new. Raises PipebenchError as `open_history`, and where it cannot
+    be written.
+    """
     require_no_earlier_format(folder)
-    return NightJournal.open(folder).append(machine, night, plans, measured)
+    return NightJournal.open(folder)
 
 
 def earlier_files(folder: Path) -> list[Path]:

@@ -20,10 +20,11 @@ def cell(value_ns: int | None, status: str = "ok") -> EntrantCell:
 def test_the_mean_ratio_is_geometric_and_over_what_both_solved() -> None:
     failed, refused = cell(None, "infeasible"), cell(None, "unsupported")
     found = time_ratio([(cell(4), cell(1)), (cell(1), cell(1)), (cell(9), failed), (failed, cell(9)),
-                        (failed, failed), (cell(9), refused), (None, cell(9)), (failed, cell(3))])  # fmt: skip
+                        (failed, failed), (cell(9), refused), (None, cell(9)), (None, refused),
+                        (failed, cell(3))])  # fmt: skip
     assert found.ratio == pytest.approx(2.0)
     assert (found.both, found.only_first, found.only_second) == (2, 1, 2)
-    assert (found.neither, found.untaken) == (1, 2)
+    assert (found.neither, found.untaken, found.unrun) == (1, 2, 1)
     turned = time_ratio([(cell(1), cell(4)), (cell(1), cell(1))])
     assert turned.ratio == pytest.approx(0.5)
 

@@ -180,6 +180,12 @@ def test_the_best_row_is_the_fastest_of_its_problem() -> None:
     assert best_rows([row("a", "p"), row("b", "p")]) == ()
 
 
+def test_where_several_met_in_one_regime_the_other_has_a_best_row_too() -> None:
+    rows = [row("a", "p", 2.0), row("b", "p", 1.0), row("a", "q", 3.0, workload_id="p", regime="async")]
+    assert fastest_rows(rows) == {"p": rows[1], "q": rows[2]}
+    assert fastest_rows([rows[0], rows[2]]) == {}
+
+
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [

@@ -9,8 +9,16 @@ from tests.report.html.grid_rows import grid_rows
 from tests.report.rows import row
 
 
-def ratio(mean: float | None, both: int = 0, first: int = 0, second: int = 0, neither: int = 0, untaken: int = 0):
-    return TimeRatio(mean, both, first, second, neither, untaken)
+def ratio(
+    mean: float | None,
+    both: int = 0,
+    first: int = 0,
+    second: int = 0,
+    neither: int = 0,
+    untaken: int = 0,
+    unrun: int = 0,
+) -> TimeRatio:
+    return TimeRatio(mean, both, first, second, neither, untaken, unrun)
 
 
 @pytest.mark.parametrize(
@@ -24,6 +32,9 @@ def ratio(mean: float | None, both: int = 0, first: int = 0, second: int = 0, ne
         (ratio(None, first=1, second=1), "A or B", "unsolved", "only A: 1, only B: 1"),
         (ratio(None, neither=2), "✕", "unsolved", "neither: 2"),
         (ratio(None, untaken=2), "n/a", "unsolved", "n/a: 2"),
+        (ratio(None, unrun=2), "not run", "unsolved", "not run: 2"),
+        (ratio(None, untaken=1, unrun=2), "n/a", "unsolved", "n/a: 1, not run: 2"),
+        (ratio(1.0, 1, unrun=1), "1.00 (1/2)", "faster", "A / B 1.00, both have a plan: 1, not run: 1"),
         (ratio(None), "", "unsolved", "no such problem"),
     ],
 )
@@ -61,7 +72,7 @@ def test_a_cell_takes_all_problems_that_lie_there_and_no_other() -> None:
     assert 'title="only A: 2">A only</td>' in text
 
 
-def test_times_are_plain_for_the_script_and_tell_no_plan_from_not_taken() -> None:
+def test_times_are_plain_for_the_script_and_tell_no_plan_from_not_taken_and_not_run() -> None:
     grid = problem_grid(grid_rows())
     plain = grid.plain()
     assert plain["contenders"] == ("fast", "slow")
@@ -70,5 +81,7 @@ def test_times_are_plain_for_the_script_and_tell_no_plan_from_not_taken() -> Non
     fast, slow = plain["times"][0]
     assert fast == [10**9] * 2 + [4 * 10**9] * 2 + [10**9] * 2 + [0] * 2 + [4 * 10**9] * 2 + [10**9] * 2
     assert slow == [0] * 2 + [2 * 10**9] * 4 + [None] * 6
+    left = problem_grid([each for each in grid_rows() if each.planner == "fast" or each.model == "resnet101"])
+    assert left.plain()["times"][0][1] == [-1] * 6 + [None] * 6
     assert plain["problems"][0] == (0, 0, 0)
     assert plain["problems"][-1] == (1, 2, 1)

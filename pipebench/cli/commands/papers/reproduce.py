@@ -118,12 +118,15 @@ def command(
 
 
 def checked_markdown_path(path: Path | None) -> Path | None:
-    """The path, before anything runs. Raises PipebenchError for another ending or a folder that is not there."""
+    """The path, before anything runs. Raises PipebenchError as `checked_page_path`."""
+    from pipebench.formats.files import prepare_file
+
     if path is not None:
         if path.suffix != ".md":
             raise PipebenchError(f"--markdown writes a page, not {str(path)!r}", "end it in .md")
         if not os.path.isdir(path.absolute().parent):
             raise PipebenchError(f"there is no folder {str(path.parent)!r} for {path.name!r}", "make it first")
+        prepare_file(path)
     return path
 
 

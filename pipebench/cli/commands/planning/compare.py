@@ -76,12 +76,17 @@ def write_page(
 
 
 def checked_page_path(path: Path | None) -> Path | None:
-    """The path, before anything runs. Raises PipebenchError for another ending or a folder that is not there."""
+    """The path, before anything runs. Raises PipebenchError for another ending, a folder that is not there, or
+    one in which nothing can be written.
+    """
+    from pipebench.formats.files import prepare_file
+
     if path is not None:
         if path.suffix not in (".html", ".htm"):
             raise PipebenchError(f"--html writes a page, not {str(path)!r}", "end it in .html")
         if not os.path.isdir(path.absolute().parent):
             raise PipebenchError(f"there is no folder {str(path.parent)!r} for {path.name!r}", "make it first")
+        prepare_file(path)
     return path
 
 

@@ -128,26 +128,28 @@ def command(
             scheduler=row.scheduler,
             planner=row.planner,
         )
-        if output is not None:
-            write_document(output, "plan", planned)
-    if row.status == "crashed":
-        show_output(row.output)
-    if as_json:
-        print_json(row)
-    elif outcome.plan is None or outcome.schedule is None:
-        raise PipebenchError(f"{row.planner}: {row.status}: {row.reason}", exit_code=ExitCode.SOME_FAILED)
-    else:
-        out = console(stderr=onto_stdout)
-        verdict = check_schedule(outcome.problem, outcome.plan, outcome.schedule)
-        print_plan(out, outcome.problem, outcome.plan, verdict)
-        print_score(out, row, idle_devices(outcome.problem, outcome.plan))
-        if row.status != "ok":
+    try:  # what was found is printed first, whatever comes of the file
+        if row.status == "crashed":
+            show_output(row.output)
+        if as_json:
+            print_json(row)
+        elif outcome.plan is None or outcome.schedule is None:
             raise PipebenchError(f"{row.planner}: {row.status}: {row.reason}", exit_code=ExitCode.SOME_FAILED)
-        if exported is not None and planned is not None:
-            from pipebench.cli.commands.planning.export import show_export
+        else:
+            out = console(stderr=onto_stdout)
+            verdict = check_schedule(outcome.problem, outcome.plan, outcome.schedule)
+            print_plan(out, outcome.problem, outcome.plan, verdict)
+            print_score(out, row, idle_devices(outcome.problem, outcome.plan))
+            if row.status != "ok":
+                raise PipebenchError(f"{row.planner}: {row.status}: {row.reason}", exit_code=ExitCode.SOME_FAILED)
+            if exported is not None and planned is not None:
+                from pipebench.cli.commands.planning.export import show_export
 
-            say("")
-            show_export(host, planned, exported, allow_idle=allow_idle, keep_order=scheduler is not None)
+                say("")
+                show_export(host, planned, exported, allow_idle=allow_idle, keep_order=scheduler is not None)
+    finally:
+        if output is not None and planned is not None:
+            write_document(output, "plan", planned)
     return ExitCode.OK if row.status == "ok" else ExitCode.SOME_FAILED
 
 

@@ -12,7 +12,7 @@ from pipebench.cli.commands.track.options import duration_s, history_option
 from pipebench.cli.completion import of_slot, some_of
 from pipebench.cli.option_groups import HOW, WHO, GroupedCommand, option
 from pipebench.cli.parameters import REAL, OneOf, finite_seconds, memory_bytes, trust_in_files, trust_option
-from pipebench.cli.terminal import say
+from pipebench.cli.terminal import print_json, say
 from pipebench.cli.workload_options import SEED, chosen_workloads, selection, workload_options
 from pipebench.documents.units import quantity
 from pipebench.domain.errors import ExitCode, PipebenchError
@@ -175,6 +175,10 @@ class _Watcher:
     def phase(self, what: str) -> None:
         """A new part begins."""
         say(f"{what} …", err=True)
+
+    def not_added(self, night: "Night") -> None:
+        """What was measured is shown, as it is nowhere else."""
+        print_json(night)
 
     def compiling(self, planners: list[str]) -> None:
         """Kernels are compiled: nothing is timed meanwhile."""

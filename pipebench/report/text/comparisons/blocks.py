@@ -25,6 +25,8 @@ YARDSTICK = "† the yardstick: it stands beside every comparison and counts in 
 STATUS_STYLE = {"ok": "", "infeasible": "yellow", "unsupported": "yellow", "skipped": "dim"}
 STATUS_WORDS = {"unsupported": "n/a", "invalid_plan": "invalid"}
 """Shorter than the status itself."""
+NOT_RUN = "not run"
+"""In place of a figure, where there is no row."""
 GB = 1e9
 SEPARATOR = " | "
 """Between the figures of two regimes."""
@@ -162,7 +164,7 @@ def _speed(block: ProblemBlock, mode: RegimeMode) -> Callable[[Contender], Text]
     def cell(contender: Contender) -> Text:
         row = contender.rows.get(mode)
         if row is None:
-            return Text("n/a", style="dim")
+            return Text("-" if contender.repeats else NOT_RUN, style="dim")
         if row.status != "ok":
             return Text(STATUS_WORDS.get(row.status, row.status), style=STATUS_STYLE.get(row.status, "red"))
         text = rate(row.throughput) + ("*" if row.adapted else "")

@@ -12,6 +12,7 @@ import pytest
 from pipebench.bench.searches import perform
 from pipebench.bench.searches.isolation.child import Channel
 from pipebench.bench.searches.request import Progress, Start
+from pipebench.bench.trials.trial import COLD
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.result import PlanResult
 from tests.bench.searches.isolation.scripts import HONEST, run
@@ -95,6 +96,8 @@ def test_an_interrupt_ends_the_search_and_keeps_what_it_offered(tmp_path: Path) 
     ).row
     assert row.status == "ok"
     assert any("ended from outside (interrupted)" in line for line in row.notices)
+    assert (row.search_cpu_s, row.search_wall_s, row.search_cold_s) == (None, None, None)
+    assert COLD not in row.notices
     assert run(tmp_path, HONEST).row.status == "ok"
 
 
