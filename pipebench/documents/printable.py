@@ -6,8 +6,8 @@ from html import escape
 CONTROL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
 )
-"""Controls of both sets but tab and newline, marks that turn the direction of writing, what XML forbids, and halves
-of characters, which stand for the bytes of a file name that is not UTF-8."""
+"""Controls of both sets but tab and newline, marks that turn the direction of writing, what XML forbids, and
+halves of characters, which stand for the bytes of a file name that is not UTF-8."""
 PICTURES = 0x2400
 """Where Unicode has a picture of each of the first 32 characters."""
 DELETE = "\x7f"
