@@ -101,19 +101,6 @@ def start_compiler() -> None:
     cpu_target.target_context.refresh()
 
 
-def can_keep_kernels() -> bool:
-    """Whether this machine has a folder where compiled kernels are kept from run to run."""
-    try:
-        numba.njit(cache=True)(_nothing)
-    except RuntimeError:
-        return False
-    return True
-
-
-def _nothing() -> None:
-    """What `can_keep_kernels` tries; never compiled."""
-
-
 @kernel
 def assign(target: NDArray[Any], source: NDArray[Any]) -> None:
     """`target[: len(source)] = source` for C-contiguous arrays that differ in length only."""

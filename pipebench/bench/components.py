@@ -8,6 +8,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from pipebench.defaults import BEST, SEARCH_PLANNER
+from pipebench.documents.printable import in_unicode
 from pipebench.domain.errors import PipebenchError, UnsupportedProblem
 from pipebench.domain.problem import Problem, Regime
 from pipebench.domain.value import Value
@@ -144,11 +145,22 @@ def ready_executor(host: Host, name: str) -> Ready:
 
 
 def _plugin(host: Host, slot: str, reference: Reference) -> Ready:
+    _require_unicode(reference)
     registered = host.find(slot, reference.name)
     component = registered.component
     assert isinstance(component, Planner | Scheduler | Executor)
     options = typed_options(reference, component.options)
     return Ready(str(reference), component, options, lambda: host.load(component), registered.provider)
+
+
+def _require_unicode(reference: Reference) -> None:
+    """Raises PipebenchError for a component that no row can name."""
+    written = in_unicode(str(reference))
+    if written != str(reference):
+        raise PipebenchError(
+            f"'{written}' is not UTF-8, rows cannot name it",
+            "rename the file or the folder, or give a link that has another name",
+        )
 
 
 def _users_own(
@@ -159,6 +171,7 @@ def _users_own(
     calls: tuple[str, ...] = (),
 ) -> Ready:
     """calls: beside the schedulers that any planner of a user gets, which it may ask for undeclared."""
+    _require_unicode(reference)
     component = Planner(name=reference.name, summary=f"planner from {what}", load="", capabilities=ANYTHING)
     component = replace(component, calls=(*component.default_scheduler.values(), *calls))
     return Ready(str(reference), component, options, loader, USER)

@@ -30,7 +30,7 @@ from pipebench.bench.store.journal import (
 )
 from pipebench.bench.store.lines import PlacedLine, checked_line, sync_folder
 from pipebench.bench.store.mistaken import no_folder
-from pipebench.bench.store.objects import PLAN, PROBLEM, SCHEDULE, ObjectFolder, Objects, object_name
+from pipebench.bench.store.objects import ObjectFolder, Objects, object_name
 from pipebench.bench.store.stored_rows import StoredRow, now
 from pipebench.bench.store.sweep_parts import (
     SHARDS,
@@ -402,17 +402,8 @@ def _object(kind: str, identity: str, places: Sequence[Path]) -> bytes | None:
     found = {data: place for place in reversed(places) if (data := _bytes_of(place / OBJECTS / name)) is not None}
     if len(found) <= 1:
         return next(iter(found), None)
-    return next((data for data, place in reversed(found.items()) if _is_whole(place, kind, identity)), None)
-
-
-def _is_whole(place: Path, kind: str, identity: str) -> bool:
-    store = Objects(ObjectFolder(place / OBJECTS), str(place))
-    read = {PROBLEM: store.problem, PLAN: store.plan, SCHEDULE: store.schedule}
-    try:
-        read.get(kind, store.script)(identity)
-    except PipebenchError:
-        return False
-    return True
+    stores = {data: Objects(ObjectFolder(place / OBJECTS), str(place)) for data, place in reversed(found.items())}
+    return next((data for data, store in stores.items() if store.damage(kind, identity) is None), None)
 
 
 def _bytes_of(file: Path) -> bytes | None:

@@ -9,6 +9,7 @@ from pipebench.bench.components import Ready
 from pipebench.check import check_plan
 from pipebench.defaults import scheduler_for, schedulers
 from pipebench.documents.document import PlannedProblem
+from pipebench.documents.printable import in_unicode
 from pipebench.domain.errors import InvalidValue, PipebenchError, UnsupportedProblem
 from pipebench.domain.placement import PlacementKind, pipelines_of_kind
 from pipebench.domain.problem import Problem
@@ -40,7 +41,7 @@ def ready_plan(path: str, planned: PlannedProblem) -> Ready:
     mode, plan = planned.problem.regime.mode, planned.plan
     own = scheduler_for(mode, plan.placement, plan.takes_turns)
     component = Planner(
-        name=Path(path).name,
+        name=in_unicode(Path(path).name),
         summary="a plan made elsewhere",
         load="",
         capabilities=Capabilities(regimes=(mode,), expert_parallel=True, context_parallel=True),
@@ -114,7 +115,7 @@ def ready_layout(layout: ForeignLayout) -> Ready:
         return PlanResult(plan=plan, schedule=schedule, scheduler=name, notices=notices)
 
     component = Planner(
-        name=layout.name if layout.name.startswith(MEGATRON) else Path(layout.name).name,
+        name=layout.name if layout.name.startswith(MEGATRON) else in_unicode(Path(layout.name).name),
         summary=f"a {layout.kind} layout",
         load="",
         capabilities=Capabilities(

@@ -10,6 +10,7 @@ import click
 from pipebench import __version__
 from pipebench.cli.groups import Invocation, lazy_group
 from pipebench.cli.terminal import outlive_readers, say
+from pipebench.documents.printable import in_unicode
 from pipebench.domain.errors import ExitCode, PipebenchError
 from pipebench.system.files import discard
 
@@ -117,9 +118,23 @@ def run(arguments: list[str], alone: bool = False) -> int:
             return _fail(f"cannot write the output: {(error.strerror or str(error)).lower()}", ExitCode.USAGE)
         if os.environ.get("PIPEBENCH_DEBUG"):
             raise
+        if isinstance(error, UnicodeEncodeError):
+            return _fail(_cannot_write(error), ExitCode.USAGE)
         what = f"{type(error).__name__}: {error}"
         return _fail(f"internal error: {what} (PIPEBENCH_DEBUG=1 shows where)", ExitCode.INTERNAL)
     return returned if isinstance(returned, int) else ExitCode.OK
+
+
+BESIDE = 40
+"""Letters that are shown on each side of those that cannot be written."""
+
+
+def _cannot_write(error: UnicodeEncodeError) -> str:
+    """Which name has letters that cannot be written, and what to do."""
+    part = in_unicode(error.object[max(0, error.start - BESIDE) : error.end + BESIDE])
+    if error.encoding != "utf-8":
+        return f"{part!r} cannot be written in {error.encoding}: set PYTHONUTF8=1, or LC_ALL to a UTF-8 locale"
+    return f"'{part}' is not UTF-8: rename the file or the folder, or give a link that has another name"
 
 
 NO_MEMORY = ("cannot allocate memory", "failed to map segment")

@@ -22,9 +22,9 @@ LATE_S = 3.0
 
 def about_compiling(planners: list[str]) -> str:
     """The line about kernels that are about to be compiled. How long that takes differs by machine and load."""
-    from pipebench.algorithms.jit import can_keep_kernels
+    from pipebench.system.kernel_folder import kernel_folder
 
-    once = ", once on this machine" if can_keep_kernels() else ""
+    once = ", once on this machine" if kernel_folder() is not None else ""
     return f"compiling the kernels of {', '.join(planners)}{once} …"
 
 
@@ -182,9 +182,9 @@ def about_store(plan: "RunPlan") -> str:
 
 def about_compilation(spent_s: float) -> str:
     """The line about seconds of compiling kernels: paid once, or in every run where no cache keeps them."""
-    from pipebench.algorithms.jit import can_keep_kernels
+    from pipebench.system.kernel_folder import kernel_folder
 
-    if can_keep_kernels():
+    if kernel_folder() is not None:
         return f"compiled kernels in {spent_s:.1f} s (once on this machine)"
     return (
         f"compiled kernels in {spent_s:.1f} s, as every run will: no cache folder can be written "

@@ -79,7 +79,7 @@ def _lasting(old: io.TextIOWrapper) -> io.TextIOWrapper:
     return io.TextIOWrapper(
         raw if unbuffered else io.BufferedWriter(raw),
         encoding=old.encoding,
-        errors="replace" if old.errors == "strict" else old.errors,
+        errors="replace" if old.errors in ("strict", "surrogateescape") else old.errors,
         newline="\n",
         line_buffering=old.line_buffering,
         write_through=old.write_through,

@@ -3,8 +3,11 @@
 import re
 from html import escape
 
-CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufffe\uffff]")
-"""Controls of both sets but tab and newline, marks that turn the direction of writing, what XML forbids."""
+CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+)
+"""Controls of both sets but tab and newline, marks that turn the direction of writing, what XML forbids, and
+halves of characters, which stand for the bytes of a file name that is not UTF-8."""
 PICTURES = 0x2400
 """Where Unicode has a picture of each of the first 32 characters."""
 DELETE = "\x7f"
@@ -23,6 +26,11 @@ def markup(text: str, quote: bool = True) -> str:
 def one_line(text: str) -> str:
     """One line that can be written: a stranger's message may hold anything, half characters too."""
     return " ".join(text.encode(errors="replace").decode().split())
+
+
+def in_unicode(path: str) -> str:
+    """A path as text that every document holds: a byte that is not UTF-8 is written as `\\xe8`."""
+    return path.encode(errors="surrogateescape").decode(errors="backslashreplace")
 
 
 OPENS_A_FORMULA = ("=", "+", "-", "@", "\t", "\r")

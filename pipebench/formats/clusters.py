@@ -11,6 +11,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
+from pipebench.documents.printable import in_unicode
 from pipebench.domain.cluster import Cluster, DeviceType, LinkLevel, LinkMode
 from pipebench.domain.errors import PipebenchError, nearest, unknown
 from pipebench.domain.limits import MOST_DEVICES
@@ -166,7 +167,7 @@ def _load(name: str, devices: int, memory_bytes: int | None, device_type: str, r
         cluster: Cluster = read_document(name, "cluster")
         return cluster.first(devices)
     facts = parse_toml(data, ClusterFacts, name)
-    return _cluster(facts.name or Path(name).stem, facts, devices, memory_bytes, device_type, rates)
+    return _cluster(facts.name or in_unicode(Path(name).stem), facts, devices, memory_bytes, device_type, rates)
 
 
 def _cluster(

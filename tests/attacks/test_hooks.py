@@ -138,11 +138,44 @@ def test_an_executor_that_breaks_ends_its_command_with_a_reason(process: Command
     assert "evil" in done.stderr
 
 
+LEAVES_A_PROCESS = """
+import time
+if os.fork() == 0:
+    os.setsid()
+    os.close(1)
+    os.close(2)
+    time.sleep(60)
+    os._exit(0)
+"""
+
+
+def test_an_executor_that_leaves_a_process_running_costs_its_columns(pipebench: Command) -> None:
+    simulated = "return arguments[3].simulate(*arguments[:3])"
+    pipebench.install(offering("executors", LEAVES_A_PROCESS + simulated))
+    done = pipebench("compare", "--planners", "uniform", "--executors", "simulate,evil", *COMPARED)
+    (row,) = json.loads(done.stdout)["rows"]
+    assert (row["status"], row["measured_s"]) == ("ok", None)
+    (notice,) = [notice for notice in row["notices"] if "evil" in notice]
+    assert "it left a process running" in notice
+
+
+def test_a_scheduler_that_leaves_a_process_running_fails_and_takes_none_along(pipebench: Command) -> None:
+    leaves = "\n".join(f"    {line}" for line in LEAVES_A_PROCESS.splitlines())
+    pipebench.install(TWO_SCHEDULERS.replace("    os._exit(0)", f"{leaves}\n    return 3", 1))
+    done = pipebench("compare", "--planners", "uniform", *COMPARED)
+    (row,) = json.loads(done.stdout)["rows"]
+    assert row["status"] == "ok"
+    left, returned = (notice for notice in row["notices"] if notice.startswith(("scheduler b", "scheduler r")))
+    assert left.endswith("it left a process running; a scheduler waits for all that it starts")
+    assert "returned int" in returned
+
+
 SCHEDULERS = {
     "os._exit(0)": "its process ended with exit code 0",
     "import ctypes; ctypes.string_at(0)": "its process was killed by SIGSEGV",
     "raise SystemExit(0)": "SystemExit: 0",
     "return 3": "returned int",
+    "raise KeyboardInterrupt": "KeyboardInterrupt (evil_one.py, line ",
     "import time; time.sleep(1000)": "no schedule within 10 s",
 }
 
@@ -157,7 +190,7 @@ def expected() -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("body", mostly_at_night(SCHEDULERS, ["os._exit(0)"]))
+@pytest.mark.parametrize("body", mostly_at_night(SCHEDULERS, ["os._exit(0)", "raise KeyboardInterrupt"]))
 def test_a_scheduler_that_breaks_costs_its_own_attempt(
     process: Command, expected: dict[str, Any], body: str
 ) -> None:
@@ -219,6 +252,31 @@ def test_a_model_or_profiler_that_breaks_ends_its_command_with_a_reason(
     done = pipebench("profile", model, "--profiler", profiler, "--device", "V100-SXM2-16GB", "-o", "p.json")
     assert (done.returncode, done.stdout) == (FAILED, "")
     assert ENDINGS[body] in done.stderr
+    assert not (pipebench.here / "p.json").exists()
+
+
+PROFILES = {
+    "martian": "returned costs of martian, not of V100-SXM2-16GB as it was asked",
+    "V100-SXM2-16GB": "every time on device type 'V100-SXM2-16GB' is 0",
+}
+
+
+@pytest.mark.parametrize("device", PROFILES)
+def test_a_profile_that_no_comparison_would_take_is_refused_at_once(pipebench: Command, device: str) -> None:
+    body = f"""
+from pipebench.domain.profile import DeviceCosts, OperatorCosts, Profile
+graph, context = arguments
+sizes = context.request.micro_batches
+times = ({int(device == "martian")}.0,) * len(sizes)
+costs = tuple(OperatorCosts(operator=each.name, forward_s=times, backward_s=times) for each in graph.operators)
+return Profile(
+    name="p", graph=graph, costs=(DeviceCosts(device_type={device!r}, micro_batches=sizes, operators=costs),)
+)
+"""
+    pipebench.install(offering("profilers", body))
+    done = pipebench("profile", "transformer", "--profiler", "evil", "--device", "V100-SXM2-16GB", "-o", "p.json")
+    assert done.returncode in (2, FAILED)
+    assert PROFILES[device] in done.stderr
     assert not (pipebench.here / "p.json").exists()
 
 

@@ -172,6 +172,8 @@ def _result(call: HookCall, component: Component, context: Context, kind: Any, o
         context.count(name, amount)
     if reply.ending != "returned":
         raise _error(reply, who)
+    if ended.left_behind:
+        raise PluginFailed(f"{who} failed: {ended.left_behind}", "it has to wait for all that it starts")
     try:
         return msgspec.msgpack.decode(reply.value, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, PipebenchError, RecursionError) as error:

@@ -83,7 +83,10 @@ def order_errand(host: Host, given: bytes, channel: Channel) -> None:
         faulthandler.dump_traceback_later(ORDER_S + LATE_S, exit=True)
         services.limit(ORDER_S)
         os.chdir(users if _names_files(host, tried.scheduler) else own)
-        reply = order(services, request.problem, tried)
+        try:
+            reply = order(services, request.problem, tried)
+        except KeyboardInterrupt as error:  # it can only be the scheduler's own doing here
+            reply = OrderReply(ending="failed", reason=one_line(cause(error)))
         faulthandler.cancel_dump_traceback_later()
         channel.send(msgspec.msgpack.encode(reply))
 

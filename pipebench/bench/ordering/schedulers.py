@@ -97,9 +97,13 @@ class _Child:
         self._plain = OrderErrand(regime=problem.regime.mode, seed=seed)
 
     def replies(self) -> list[OrderReply]:
-        """One for each attempt. Where a process ends early, the attempt that ended it failed; others go on."""
+        """One for each attempt. Where a process ends early, the attempt that ended it failed; others go on.
+
+        Where processes are left running, each attempt has a child of its own, which shows who has left them.
+        """
         found: list[OrderReply] = []
-        while left := self._attempts[len(found) :]:
+        together = len(self._attempts)
+        while left := self._attempts[len(found) :][:together]:
             self._compile(tuple(dict.fromkeys(tried.scheduler for tried in left)))
             began_s = time.monotonic()
             ended = self._run(left)
@@ -110,6 +114,13 @@ class _Child:
             except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
                 found.append(OrderReply(ending="failed", reason=f"its process sent what is no reply: {error}"))
                 continue
+            late = any(reply.ending == "timeout" for reply in sent)
+            if ended.left_behind and len(sent) == len(left) and not late:
+                if together > 1:
+                    together = 1
+                    continue
+                reason = f"{ended.left_behind}; a scheduler waits for all that it starts"
+                sent = [OrderReply(ending="failed", reason=reason)]
             found += sent
             if len(sent) < len(left):
                 waited_s = time.monotonic() - began_s - ended.prepare_s - ended.wall_s

@@ -11,7 +11,7 @@ from msgspec.structs import replace as replace_fields
 from pipebench.bench.plugin_results import call_plugin, exact_cluster, exact_graph, exact_profile
 from pipebench.defaults import MEASURING_PROFILER
 from pipebench.domain.cluster import Cluster
-from pipebench.domain.errors import InvalidValue, PipebenchError, UnsupportedProblem
+from pipebench.domain.errors import InvalidValue, PipebenchError, PluginFailed, UnsupportedProblem
 from pipebench.domain.graph import OperatorGraph
 from pipebench.domain.profile import Profile
 from pipebench.formats.devices import device_of_card
@@ -139,6 +139,7 @@ def profile_graph(
     """The profile of a graph by a profiler, options included. report: told of its progress.
 
     Cards are called as in the table of devices, so that clusters of that table take the profile.
+    Raises PipebenchError for a profile without one of the devices, or with times that are all 0 on a device.
     """
     reference = parse_reference(profiler)
     component = host.find("profilers", reference.name).component
@@ -147,8 +148,24 @@ def profile_graph(
     profile, who = host.load(component), f"profiler {component.name!r}"
     with _named(f"profiler {reference}"):
         made = exact_profile(who, call_plugin(who, lambda: profile(graph, context)))
-    costs = tuple(replace_fields(each, device_type=device_of_card(each.device_type)) for each in made.costs)
-    return replace_fields(made, costs=costs)
+        costs = tuple(replace_fields(each, device_type=device_of_card(each.device_type)) for each in made.costs)
+        made = replace_fields(made, costs=costs)
+        made.require_work(made.device_types)
+    _require_devices(who, made, request)
+    return made
+
+
+CARD = "cuda"
+"""A request for whatever card is there: the profile has the name of its type."""
+
+
+def _require_devices(who: str, made: Profile, request: ProfileRequest) -> None:
+    missing = [each.name for each in request.devices if each.name not in (CARD, *made.device_types)]
+    if missing:
+        raise PluginFailed(
+            f"{who} returned costs of {', '.join(made.device_types)}, not of {', '.join(missing)} as it was asked",
+            "a profile's device types are those of the request",
+        )
 
 
 def _of_table(cluster: Cluster) -> Cluster:

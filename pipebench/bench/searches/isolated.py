@@ -332,9 +332,8 @@ class _SearchesInChildren:
         except (BrokenWire, msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
             return _crash(f"its process sent what is no report: {error}")
         late = len(reports) == 1 and reports[0].status == "timeout"
-        if ended.outliving and not late:  # what is killed at the deadline may take a while to end
-            what = "a process" if ended.outliving == 1 else f"{ended.outliving} processes"
-            return _crash(f"it left {what} running; a planner waits for all that it starts")
+        if ended.left_behind and not late:  # what is killed at the deadline may take a while to end
+            return _crash(f"{ended.left_behind}; a planner waits for all that it starts")
         if len(reports) == 1 and not ended.stopped:
             return reports[0]
         if len(reports) > 1:

@@ -1,6 +1,6 @@
 """Store: the journal of finished trials."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from msgspec.structs import replace as replace_fields
@@ -58,6 +58,17 @@ class Store(Journal[StoredRow]):
             named = ((kind, identity, values[kind]) for kind, identity in references(stored))
             self._write(stored, (each for each in named if each[2] is not None))
         return True
+
+    def restore(self, problems: Iterable[Problem]) -> None:
+        """Write those of the problems anew whose objects are damaged or missing; a notice names each.
+
+        Raises PipebenchError when one cannot be written.
+        """
+        with storing(self.path), self._lock():
+            for problem in problems:
+                if self._folder.write(PROBLEM, problem.problem_id, problem):
+                    named = f"problem {problem.problem_id[:16]}"
+                    self.notices.append(f"{self.path}: {named} was damaged or missing, it is written anew")
 
     def enter_shard(self, part: SweepPart) -> None:
         """Say which shard of a sweep the store is for. Raises PipebenchError where it is another one's."""

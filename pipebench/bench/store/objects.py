@@ -76,6 +76,15 @@ class Objects:
             raise PipebenchError(f"{self._where} has no {_word(kind)} {identity[:16]}")
         return data
 
+    def damage(self, kind: str, identity: str) -> str | None:
+        """Why the object of that kind and hash cannot be read; None where it is whole."""
+        read = {PROBLEM: self.problem, PLAN: self.plan, SCHEDULE: self.schedule, SCRIPT: self.script}
+        try:
+            read[kind](identity)
+        except PipebenchError as error:
+            return error.message
+        return None
+
     def _value(self, kind: str, identity: str, hashed: Callable[[Any], str]) -> Any:
         source = f"{_word(kind)} {identity[:16]} of {self._where}"
         value = decode(self.bytes_of(kind, identity), kind, source)
@@ -86,7 +95,7 @@ class Objects:
     def _damage_error(self, kind: str, identity: str) -> PipebenchError:
         return PipebenchError(
             f"{_word(kind)} {identity[:16]} of {self._where} is damaged: its content has another hash",
-            "run its trial again in a new store",
+            "the same `compare` with the same --out runs its trial again",
         )
 
 
@@ -95,7 +104,7 @@ class ObjectFolder:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._there: set[str] = set()
+        self._whole: set[str] = set()
 
     def read(self, name: str) -> bytes | None:
         """The bytes of an object, None when there is none."""
@@ -103,27 +112,42 @@ class ObjectFolder:
         return read_file(file) if file.is_file() else None
 
     def has(self, kind: str, identity: str) -> bool:
-        """Whether the object is there. An object seen once is not looked for again."""
-        name = object_name(kind, identity)
-        if name not in self._there and (self.folder / name).is_file():
-            self._there.add(name)
-        return name in self._there
+        """Whether the object is there, damaged or not."""
+        return (self.folder / object_name(kind, identity)).is_file()
 
-    def write(self, kind: str, identity: str, value: Any) -> None:
-        """Write an object unless it is there. value: bytes of a script, else a value of the domain.
+    def write(self, kind: str, identity: str, value: Any) -> bool:
+        """Write an object unless it is there and whole; whether it was written.
 
+        value: bytes of a script, else a value of the domain. An object that was whole once is not looked at again.
         Raises PipebenchError when it cannot be written, OSError when its folder cannot be flushed.
         """
-        if self.has(kind, identity):
-            return
         name = object_name(kind, identity)
-        file = self.folder / name
+        if name in self._whole:
+            return False
+        data = value if kind == SCRIPT else encode(kind, value) + b"\n"
+        written = not self._holds(kind, identity, data)
+        if written:
+            self._replace(self.folder / name, data)
+        self._whole.add(name)
+        return written
+
+    def _holds(self, kind: str, identity: str, data: bytes) -> bool:
+        """Whether the object is these bytes, or others of the same hash, such as with another provenance."""
+        try:
+            kept = self.read(object_name(kind, identity))
+        except PipebenchError:
+            return False
+        behind = Objects(self, str(self.folder))
+        return kept is not None and (kept == data or behind.damage(kind, identity) is None)
+
+    def _replace(self, file: Path, data: bytes) -> None:
         fresh = not file.parent.exists()
-        write_file(file, value if kind == SCRIPT else encode(kind, value) + b"\n")
+        if file.is_symlink() or file.is_fifo():
+            file.unlink()  # in a store from elsewhere it may lead to any file
+        write_file(file, data)
         sync_folder(file.parent)
         if fresh:
             sync_folder(self.folder)
-        self._there.add(name)
 
     def clean(self) -> None:
         """Remove the half-written files of killed writers. The caller holds the store's lock."""

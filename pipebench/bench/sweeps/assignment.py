@@ -2,13 +2,13 @@
 
 import os
 from functools import cache
-from pathlib import Path
 
 import msgspec
 
 from pipebench.bench.cage.installed import installed_host
 from pipebench.bench.components import ready_planner
 from pipebench.bench.problems.workload import Workload
+from pipebench.bench.searches.isolation.wire import bytes_as_text, text_of_bytes
 from pipebench.bench.trials.trial import Outcome, Trial, run_trial
 from pipebench.domain.errors import PipebenchError
 from pipebench.domain.plan import Plan
@@ -24,7 +24,7 @@ class TrialAssignment(Value, frozen=True, kw_only=True):
     """The fields of a Trial with its problem; planner and schedulers by name, found again where it runs.
 
     workload: the name of the workload.
-    folder: the folder from which relative files are meant.
+    folder: the folder from which relative files are meant, a letter for each byte.
     sources: hash of the suite's code, which must be the same where it runs.
     trusted: import paths out of files that executors may import.
     """
@@ -74,7 +74,7 @@ def encode_assignment(trial: Trial, sources: str) -> bytes:
         coarsen=trial.coarsen,
         seed=trial.seed,
         repetition=trial.repetition,
-        folder=os.getcwd(),
+        folder=bytes_as_text(os.getcwd()),
         sources=sources,
         trusted=tuple(sorted(trial.trusted)),
     )
@@ -116,8 +116,8 @@ def _run(payload: bytes) -> Outcome:
         ) from None
     if given.sources != host_source():
         raise PipebenchError("it runs other code of pipebench", "install the same version everywhere")
-    if Path(given.folder).is_dir():
-        os.chdir(given.folder)
+    if os.path.isdir(folder := text_of_bytes(given.folder)):
+        os.chdir(folder)
     host = _host()
     trial = Trial(
         workload=Workload(given.model, given.problem, given.workload),

@@ -3,17 +3,20 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as replace_fields
+from functools import cache
 
 from msgspec.structs import replace
 
 from pipebench.bench.searches.isolation.hidden import hide_from_children
 from pipebench.bench.store.folder import Store
 from pipebench.bench.store.keys import TrialInputs, trial_inputs, trial_key
+from pipebench.bench.store.objects import PROBLEM, references
 from pipebench.bench.store.stored_rows import StoredRow, script_text, stored_row
 from pipebench.bench.store.sweep_parts import SweepPart
 from pipebench.bench.sweeps.shards import Shard, shards_of
 from pipebench.bench.trials.comparison import running_order
 from pipebench.bench.trials.trial import Outcome, Trial
+from pipebench.documents.units import quantity
 from pipebench.domain.row import FAILED, Row
 from pipebench.hooks.manager import Host
 
@@ -89,6 +92,7 @@ def make_run_plan(
     A stored row stands for its trial unless `fresh`; a stored failure unless `retry_failed`. A row that ran beside
     other trials also stands. It keeps its tag, so that its search times are never compared.
     shard: only its trials, in the order that they have in the whole sweep; the store is told which shard it is.
+    A row whose plan, schedule or script is damaged or missing is run again, too; the store has a notice.
     Raises PipebenchError where the store is another shard's.
     """
     order = running_order(trials, trials[0].seed) if trials else []
@@ -112,6 +116,7 @@ def make_run_plan(
 
     found = {position: store.find(trial_key(each)) for position, each in enumerate(inputs)}
     kept = {position: stored for position, stored in found.items() if stored is not None and stands(stored)}
+    kept = _with_whole_objects(store, kept, trials)
     cached = [_relabel_row(position, trials[position], stored.row) for position, stored in kept.items()]
     again = frozenset(
         position for position, stored in found.items() if stored is not None and position not in kept
@@ -119,6 +124,24 @@ def make_run_plan(
     to_run = [position for position in order if position not in kept]
     scripts = {position: script_text(trials[position]) for position in to_run}
     return RunPlan(trials, to_run, cached, inputs, again, scripts, store, host, places)
+
+
+def _with_whole_objects(
+    store: Store, kept: Mapping[int, StoredRow], trials: Sequence[Trial]
+) -> dict[int, StoredRow]:
+    """The rows whose objects are whole. Their problems are at hand: damaged ones are written anew."""
+    problems = [trials[position].workload.problem(trials[position].regime) for position in kept]
+    store.restore({problem.problem_id: problem for problem in problems}.values())
+    damage_of = cache(store.damage)
+    damaged: dict[int, str] = {}
+    for position, stored in kept.items():
+        for kind, identity in references(stored):
+            if kind != PROBLEM and (damage := damage_of(kind, identity)) is not None:
+                damaged[position] = damage
+    if damaged:
+        first, count = next(iter(damaged.values())), quantity(len(damaged), "trial")
+        store.notices.append(f"{first}; {count} with a damaged or missing plan, schedule or script run again")
+    return {position: stored for position, stored in kept.items() if position not in damaged}
 
 
 def refresh(plan: RunPlan) -> RunPlan:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from pipebench.documents.document import decode_any, encode
+from pipebench.documents.printable import in_unicode
 from pipebench.domain.errors import PipebenchError, nearest, unknown
 from pipebench.domain.profile import Profile
 from pipebench.formats.documents import decode_profile, looks_native
@@ -66,7 +67,7 @@ def read_profile(
         raise PipebenchError(f"{path!r} is empty")
     found = _format_of(data, path, (*FORMATS, *others))
     chosen = typed_options(Reference(path, dict(options or {})), found.options)
-    return found.read(data, path, chosen)
+    return found.read(data, in_unicode(path), chosen)
 
 
 def is_native(data: bytes) -> bool:

@@ -90,6 +90,43 @@ def test_objects_are_written_before_the_line_and_once(tmp_path: Path, monkeypatc
     assert sorted(renamed) == sorted(f"{i}.json" for i in (PROBLEM.problem_id, digest(PLAN), digest(SCHEDULE)))
 
 
+def object_file(folder: Path, identity: str, ending: str = "json") -> Path:
+    return folder / "objects" / identity[:2] / f"{identity}.{ending}"
+
+
+@pytest.mark.parametrize("left", [b"", b"{}", b'{"pipebench":"bare-plan","version":1,'])
+def test_a_damaged_object_is_written_anew(tmp_path: Path, left: bytes) -> None:
+    script = b"def plan(problem, context): ...\n"
+    Store.open(tmp_path).append(stored(1), PROBLEM, PLAN, SCHEDULE, script=script)
+    whole = {file: file.read_bytes() for file in (tmp_path / "objects").glob("*/*")}
+    assert len(whole) == 4
+    for file in whole:
+        file.write_bytes(left)
+    Store.open(tmp_path).append(stored(2), PROBLEM, PLAN, SCHEDULE, script=script)
+    assert {file: file.read_bytes() for file in whole} == whole
+
+
+def test_a_whole_object_of_other_bytes_stays(tmp_path: Path) -> None:
+    Store.open(tmp_path).append(stored(1), PROBLEM)
+    file = object_file(tmp_path, PROBLEM.problem_id)
+    file.write_bytes(msgspec.json.format(file.read_bytes()))
+    before = file.read_bytes()
+    Store.open(tmp_path).append(stored(2), PROBLEM)
+    assert file.read_bytes() == before
+
+
+def test_a_link_in_place_of_an_object_leads_nowhere(tmp_path: Path) -> None:
+    mine, store = tmp_path / "mine.txt", tmp_path / "store"
+    mine.write_text("keep me")
+    Store.open(store).append(stored(1), PROBLEM)
+    file = object_file(store, PROBLEM.problem_id)
+    file.unlink()
+    file.symlink_to(mine)
+    Store.open(store).append(stored(2), PROBLEM)
+    assert mine.read_text() == "keep me"
+    assert Store.open(store).problem(PROBLEM.problem_id) == PROBLEM
+
+
 def test_parts_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
     store = Store.open(tmp_path)
     other = chain_problem([1], [1], cluster(1))

@@ -72,6 +72,41 @@ def test_an_edited_planner_is_run_again(tmp_path: Path) -> None:
     assert made(tmp_path, listed(tmp_path, {"a.py": HONEST + "\nEDITED = 1\n"})).to_run == [0]
 
 
+def test_a_damaged_problem_is_written_anew_and_its_rows_stand(tmp_path: Path) -> None:
+    found = listed(tmp_path, {"a.py": FAILS})
+    run(made(tmp_path, found))
+    (row,) = open_results(tmp_path / "store").rows
+    (tmp_path / "store" / "objects" / row.problem_id[:2] / f"{row.problem_id}.json").write_bytes(b"")
+    again = made(tmp_path, found)
+    assert again.to_run == []
+    assert again.store is not None
+    (notice,) = again.store.notices
+    assert f"problem {row.problem_id[:16]} was damaged or missing, it is written anew" in notice
+    assert Store.open(tmp_path / "store").problem(row.problem_id).problem_id == row.problem_id
+    assert made(tmp_path, found).store.notices == []  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("ruin", [Path.unlink, Path.touch])
+def test_a_row_whose_plan_is_damaged_or_missing_is_run_again(tmp_path: Path, ruin: Any) -> None:
+    found = listed(tmp_path, {"a.py": HONEST, "b.py": FAILS})
+    run(made(tmp_path, found))
+    row = next(row for row in open_results(tmp_path / "store").rows if row.plan_id)
+    file = tmp_path / "store" / "objects" / row.plan_id[:2] / f"{row.plan_id}.json"
+    file.unlink()
+    file.touch()
+    ruin(file)
+    again = made(tmp_path, found)
+    assert [found[position].planner.label for position in again.to_run] == [str(tmp_path / "a.py")]
+    assert again.store is not None
+    (notice,) = again.store.notices
+    assert f"plan {row.plan_id[:16]}" in notice
+    assert "1 trial with a damaged or missing plan, schedule or script run again" in notice
+    run(again)
+    store = Store.open(tmp_path / "store")
+    assert digest(store.plan(row.plan_id)) == row.plan_id
+    assert made(tmp_path, found).to_run == []
+
+
 def test_rows_that_ran_side_by_side_stand_with_their_tag(tmp_path: Path) -> None:
     found = listed(tmp_path, {"a.py": HONEST})
     (row,) = [each.outcome.row for each in run_trials(HOST, made(tmp_path, found), Where(jobs=2))]

@@ -7,13 +7,24 @@ import resource
 import signal
 import sys
 import traceback
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any, NoReturn
 
 import msgspec
+from msgspec.structs import replace
 
 from pipebench.bench.searches.isolation.confinement import confine
-from pipebench.bench.searches.isolation.wire import HEADER, MESSAGE, PROGRESS, READY, frame, write_all
+from pipebench.bench.searches.isolation.wire import (
+    HEADER,
+    MESSAGE,
+    PROGRESS,
+    READY,
+    bytes_as_text,
+    frame,
+    text_of_bytes,
+    write_all,
+)
 from pipebench.domain.value import Value
 from pipebench.hooks.installed.catalogue import ChildHost
 from pipebench.system.parent import end_with_parent
@@ -64,6 +75,25 @@ class Work(msgspec.Struct):
     def module(self) -> str:
         """The module that does it."""
         return self.work.partition(":")[0]
+
+
+def encode_errand(errand: Errand) -> bytes:
+    """What `become_child` reads."""
+    return msgspec.msgpack.encode(_with_names(errand, bytes_as_text))
+
+
+def _with_names(errand: Errand, changed: Callable[[str], str]) -> Errand:
+    """The errand with every name of the system, which need not be Unicode, changed."""
+    return replace(
+        errand,
+        path=tuple(map(changed, errand.path)),
+        folder=changed(errand.folder),
+        own=changed(errand.own),
+        writable=tuple(map(changed, errand.writable)),
+        hidden=tuple(map(changed, errand.hidden)),
+        kernels=changed(errand.kernels),
+        environment={changed(name): changed(value) for name, value in errand.environment.items()},
+    )
 
 
 _ERRANDS, _WORKS = msgspec.msgpack.Decoder(Errand), msgspec.msgpack.Decoder(Work)
@@ -120,7 +150,7 @@ def become_child(payload: bytes, reports: int, output: int, handed: int) -> NoRe
     try:
         os.setsid()
         _streams(output)
-        errand = _ERRANDS.decode(payload)
+        errand = _with_names(_ERRANDS.decode(payload), text_of_bytes)
         _surroundings(errand)
         module, _, function = errand.work.partition(":")
         channel = Channel(reports, handed, errand.own)

@@ -13,10 +13,9 @@ import threading
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 
-import msgspec
 from msgspec.structs import replace
 
-from pipebench.bench.searches.isolation.child import Errand
+from pipebench.bench.searches.isolation.child import Errand, encode_errand
 from pipebench.bench.searches.isolation.confinement import passed_environment
 from pipebench.bench.searches.isolation.conversation import (
     END_S,
@@ -184,7 +183,7 @@ class Isolation:
         )
         try:
             try:
-                send_with_descriptors(self._control, msgspec.msgpack.encode(errand), theirs)
+                send_with_descriptors(self._control, encode_errand(errand), theirs)
             finally:
                 for descriptor in theirs[:-1]:
                     os.close(descriptor)

@@ -80,6 +80,13 @@ class ChildExit:
             return "it brought down the process that runs plugins"
         return f"its process sent {self.flaw}" if self.flaw else f"its process {exit_text(self.code)}"
 
+    @property
+    def left_behind(self) -> str:
+        """What it left running: `it left 2 processes running`; empty for nothing."""
+        if not self.outliving:
+            return ""
+        return f"it left {'a process' if self.outliving == 1 else f'{self.outliving} processes'} running"
+
 
 class Conversation:
     """One child's streams, from its start to its end. before: called before the child learns anything."""

@@ -25,7 +25,7 @@ def mount_read_only(writable: Iterable[str]) -> bool:
     libc: Any = ctypes.CDLL(None, use_errno=True)
     folders = [os.path.realpath(folder) for folder in writable]
     for folder in folders:
-        if libc.mount(folder.encode(), folder.encode(), None, BIND, None) != 0:
+        if libc.mount(os.fsencode(folder), os.fsencode(folder), None, BIND, None) != 0:
             return False
     if not _set(libc, "/", set_flags=READ_ONLY, depth=WHOLE_TREE):
         return False
@@ -49,4 +49,4 @@ def hide(paths: Iterable[str]) -> None:
 def _set(libc: Any, path: str, set_flags: int = 0, clear_flags: int = 0, depth: int = 0) -> bool:
     attributes = struct.pack("=QQQQ", set_flags, clear_flags, 0, 0)
     size = ctypes.c_size_t(len(attributes))
-    return bool(libc.syscall(MOUNT_SETATTR, FROM_CURRENT_FOLDER, path.encode(), depth, attributes, size) == 0)
+    return bool(libc.syscall(MOUNT_SETATTR, FROM_CURRENT_FOLDER, os.fsencode(path), depth, attributes, size) == 0)

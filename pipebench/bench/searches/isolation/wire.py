@@ -24,6 +24,16 @@ def frame(payload: bytes) -> bytes:
     return HEADER.pack(len(payload)) + payload
 
 
+def bytes_as_text(name: str) -> str:
+    """A name of the system, which need not be UTF-8, as text that a message holds: a letter for each byte."""
+    return name.encode(errors="surrogateescape").decode("latin-1")
+
+
+def text_of_bytes(letters: str) -> str:
+    """The name that `bytes_as_text` was given."""
+    return letters.encode("latin-1").decode(errors="surrogateescape")
+
+
 def write_all(descriptor: int, data: bytes) -> None:
     """Write everything to a pipe."""
     view = memoryview(data)
