@@ -188,8 +188,14 @@ def class_gap(row: Row) -> float | None:
     return max(0.0, row.simulated_s / row.class_bound_s - 1)
 
 
+def is_bound_of_planner(row: Row) -> bool:
+    """Whether the bound over its class is what the planner says that it proved: nobody has looked at the proof."""
+    return row.class_bound_s is not None and row.class_bound_recomputes is None
+
+
 def class_words(row: Row) -> str:
     """The bound over the class of a row's plan: seconds, what binds, which class, and who proved it."""
     kind = f" ({row.class_bound_kind})" if row.class_bound_kind else ""
     prover = f", proven by {row.class_bound_by}" if row.class_bound_by else ""
+    prover += ", as it says" if prover and is_bound_of_planner(row) else ""
     return f"bound {seconds(row.class_bound_s)}{kind} over {row.class_bound_scope or 'its class'}{prover}"

@@ -33,6 +33,7 @@ ESCAPED = {letter: f"\\{letter}" for letter in "#$%&_{}"} | {
     "[": "{[}",  # behind the end of a row both would be an argument
     "*": "{*}",
     "†": r"\textdagger{}",
+    "‡": r"\textdaggerdbl{}",
     "…": r"\ldots{}",
 }
 

@@ -219,6 +219,17 @@ def test_more_columns_where_there_is_room_and_the_others_are_named() -> None:
     assert "no room for cut, memory, bubble, class gap, claimed, scheduler:" in " ".join(" ".join(narrow).split())
 
 
+@pytest.mark.parametrize(("recomputes", "mark"), [(None, " ‡"), (False, "")])
+def test_a_gap_to_a_bound_of_the_planner_is_told_from_one_of_the_suite(recomputes: bool | None, mark: str) -> None:
+    """Nobody has looked at a planner's proof."""
+    given = {"throughput": 100.0, "simulated_s": 1.28, "class_bound_s": 1.024, "class_bound_scope": "all plans"}
+    lines = lines_at(200, row("a", **given, class_bound_recomputes=recomputes))
+    (line,) = (each for each in lines if each.startswith("a "))
+    assert f"25.0 %{mark} " in line
+    said = "‡ above a bound that the planner says it proved; the suite has not checked it"
+    assert (said in lines) == bool(mark)
+
+
 def test_each_class_of_plans_has_a_line_with_its_bound() -> None:
     plain, again = (
         row(

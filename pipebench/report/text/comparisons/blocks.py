@@ -14,13 +14,21 @@ from rich.text import Text
 from pipebench.documents.units import three_digits
 from pipebench.domain.problem import RegimeMode
 from pipebench.domain.row import Row
-from pipebench.report.problem_blocks import Contender, ProblemBlock, class_gap, cut_words, share_of_bound
+from pipebench.report.problem_blocks import (
+    Contender,
+    ProblemBlock,
+    class_gap,
+    cut_words,
+    is_bound_of_planner,
+    share_of_bound,
+)
 from pipebench.report.text.comparisons.notes import Notes
 from pipebench.report.units import percent, rate, seconds
 
 APART = "sync and async are not ranked against each other: without a flush, weights are one update old when used"
 OF_THE_OTHER_REGIME = "planned for the other regime; only the partition is the planner's"
 ADAPTED = f"* {OF_THE_OTHER_REGIME}"
+OWN_BOUND = "‡ above a bound that the planner says it proved; the suite has not checked it"
 YARDSTICK = "† the yardstick: it stands beside every comparison and counts in none"
 STATUS_STYLE = {"ok": "", "infeasible": "yellow", "unsupported": "yellow", "skipped": "dim"}
 STATUS_WORDS = {"unsupported": "n/a", "invalid_plan": "invalid"}
@@ -65,6 +73,7 @@ class Legend:
         rows = [row for block in blocks for row in block.rows]
         said = [ADAPTED] if any(row.adapted and row.status == "ok" for row in rows) else []
         said += [YARDSTICK] if any(each.yardstick for block in blocks for each in block.contenders) else []
+        said += [OWN_BOUND] if "class gap" not in self.hidden and any(map(is_bound_of_planner, rows)) else []
         said += [APART] if any(len(block.regimes) > 1 for block in blocks) else []
         if self.hidden:
             said.append(f"no room for {', '.join(self.hidden)}: a wider terminal, --html and --json have them")
@@ -138,7 +147,7 @@ def columns_of(block: ProblemBlock, notes: Notes) -> list[Column]:
     found.append(Column(f"memory\n{_of_limit(limit)}", 4, each(_memory), right=True))
     found.append(Column("bubble", 5, each(lambda row: percent(row.bubble)), right=True))
     if any_has("class_bound_s"):
-        found.append(Column("class gap", 6, each(lambda row: percent(class_gap(row))), right=True))
+        found.append(Column("class gap", 6, each(_class_gap), right=True))
     if any_has("measured_s"):
         found.append(Column("measured", 0, each(lambda row: rate(row.measured_throughput)), right=True))
         found.append(Column("error", 0, each(lambda row: percent(row.measured_error)), right=True))
@@ -226,6 +235,11 @@ def _memory(row: Row) -> str:
     return three_digits(row.memory_bytes / GB) + (" tight" if row.fit == "tight" else "")
 
 
+def _class_gap(row: Row) -> str:
+    shown = percent(class_gap(row))
+    return f"{shown} ‡" if is_bound_of_planner(row) and class_gap(row) is not None else shown
+
+
 def _claim(row: Row) -> str:
     return rate(row.mini_batch / row.claimed_s if row.claimed_s else None)
 
@@ -254,7 +268,7 @@ def _join(figures: Iterable[str]) -> str:
     listed = list(figures)
     if len(set(listed)) == 1:
         return listed[0]
-    units = {text.rpartition(" ")[2] for text in listed}
-    if len(units) == 1 and all(re.fullmatch(r"[\d.,]+ \S+", text) for text in listed):
-        return SEPARATOR.join(text.rpartition(" ")[0] for text in listed) + f" {units.pop()}"
+    units = {text.partition(" ")[2] for text in listed}
+    if len(units) == 1 and all(re.fullmatch(r"[\d.,]+ \S+( ‡)?", text) for text in listed):
+        return SEPARATOR.join(text.partition(" ")[0] for text in listed) + f" {units.pop()}"
     return SEPARATOR.join(listed)
