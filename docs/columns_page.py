@@ -46,7 +46,7 @@ MARKERS = (
 OTHER_MARKS = """
 - `a | b`: the figure is `a` in sync and `b` in async. One figure stands for both where they are equal.
 - `-`: there is no such figure. `n/a`: the planner does not take the problem, or cannot run in this regime.
-- `‡` behind a class gap: the bound is what the planner says it proved. The suite has not checked it; it moves no score.
+- `‡` behind a class gap: the bound is what the planner says it proved. The suite has not checked it.
 - `not run`: there is no row, as after Ctrl-C, in a store that lacks some, or in a regime that was not asked.
 - **bold**: the fastest of its regime.
 - `±5 %` behind a search time: half of the interquartile range of at least three searches.

@@ -141,7 +141,7 @@ class Run:
 
     def _lasting(self, sent: Sent) -> int | None:
         takes = self._takes(sent)
-        return None if takes is None else max(takes.ns, *(ns for _, _, ns in takes.ports), 0)
+        return None if takes is None else max(takes.ns, *(ns for *_, ns in takes.ports), 0)
 
     def gradient(self, stage: int, number: int) -> int:
         """When the gradient of the inputs of a stage is there."""
@@ -194,10 +194,10 @@ class Run:
             return
         ends = self.plan.lane(sent[1], sent[4]), self.plan.lane(sent[2], sent[4])
         yield ("link", *(ends if self.problem.link_mode == "full" else sorted(ends))), lasting
-        for level, way, ns in found.ports:
+        for copy, level, way, ns in found.ports:
             below = self.problem.levels[level - 1][0] if level else 1
-            for group in sorted({(found.shift + device) // below for device in ends[way]}):
-                yield ("way in" if way else "way out", "level", level, "group", group), ns
+            for group in sorted({(device + copy * self.plan.shift) // below for device in ends[way]}):
+                yield ("way in" if way else "way out", "level", level, "group", group, "copy", copy), ns
 
     def _require_first_come(self, taken: dict[Sent, list[object]]) -> None:
         """Of messages that need nothing but one link, those that are there first go first (section 10)."""

@@ -223,14 +223,10 @@ def _degrees(part: Part) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Sending:
-    """What one message takes: its ns, and (level, way, ns) of what it takes of shared bandwidths.
-
-    shift: by how much the ids of its devices are above those of the first copy.
-    """
+    """What one message takes: its ns, and (copy, level, way, ns) of what it takes of shared bandwidths."""
 
     ns: int
     ports: list[list[int]]
-    shift: int
 
 
 @dataclass(frozen=True)
@@ -238,7 +234,8 @@ class Plan:
     """The part `plan`.
 
     hops: what crosses between stages, (source, target, tensor). order: of stages, without bytes.
-    sendings: by (kind, sender, receiver, tensor, turn), in the copy where it lasts longest.
+    sendings: by (kind, sender, receiver, tensor, turn), in the copy where it lasts longest. shift: by how much ids
+    are above those of the copy before.
     hidden_ns: by (stage of F, other stage, other kind) what a pair of tasks saves.
     """
 
@@ -249,6 +246,7 @@ class Plan:
     order: list[tuple[int, int]]
     hops: list[tuple[int, int, int]]
     sendings: dict[tuple[str, int, int, int, int], Sending]
+    shift: int
     hidden_ns: dict[tuple[int, int, str], int]
 
     def meeting(self, one: int, other: int) -> int:
@@ -283,7 +281,8 @@ def read_plan(problem: Problem, part: Part) -> Plan:
     hops = [
         hop for first in range(0, len(stages), length) for hop in _hops(problem, stages, first, length, relayed)
     ]
-    plan = Plan(stages, copies, pipelines, length, order, sorted(hops), {}, {})
+    each = len({device for stage in stages for device in stage.devices})
+    plan = Plan(stages, copies, pipelines, length, order, sorted(hops), {}, each, {})
     before_each: list[set[int]] = [set() for _ in stages]
     for before, after in (*order, *((source, target) for source, target, _ in hops)):
         before_each[after].add(before)
@@ -381,9 +380,10 @@ def _require_pins(problem: Problem, plan: Plan) -> None:
 def _read_messages(problem: Problem, plan: Plan, part: Part) -> None:
     """A row for each kind of message that goes from one set of devices to another, with the ports on its way.
 
-    It says in which copy of the pipeline it goes there.
+    The ports are those of one copy of each kind (cost model, section 10): copies of a kind have the same levels
+    between neighbouring devices.
     """
-    each = len({device for stage in plan.stages for device in stage.devices})
+    kinds = _kinds_of_copies(problem, plan)
     wanted = {
         (kind, sender, receiver, tensor, turn)
         for source, target, tensor in plan.hops
@@ -391,28 +391,50 @@ def _read_messages(problem: Problem, plan: Plan, part: Part) -> None:
         for turn in range(plan.meeting(source, target))
         if plan.lane(sender, turn) != plan.lane(receiver, turn)
     }
-    rows = part.rows("messages", str, int, int, int, int, int, int, list)
-    for position, (*key, copy, ns, ports) in enumerate(rows):
+    for position, (*key, ns, ports) in enumerate(part.rows("messages", str, int, int, int, int, int, list)):
         place, name = f"{part.at('messages')}[{position}]", (key[0], key[1], key[2], key[3], key[4])
         if name not in wanted:
             raise Refused(place, "is of no message of the plan, or stands twice")
         wanted.discard(name)
-        shift = each * whole(copy, place, 0, plan.copies - 1)
-        ids = [shift + device for end in name[1:3] for device in plan.lane(end, name[4])]
-        crossed = next(
-            (at for at, (group, _) in enumerate(problem.levels) if min(ids) // group == max(ids) // group),
-            len(problem.levels) - 1,
-        )
-        counted = ns > 0 and problem.link_mode != "delay"
-        shared = [at for at in range(crossed + 1) if problem.levels[at][1] and counted]
-        if not all(isinstance(port, list) and len(port) == 3 for port in ports) or [
-            [whole(value, place) for value in port[:2]] for port in ports
-        ] != [[level, way] for level in shared for way in (0, 1)]:
+        ids = [device for end in name[1:3] for device in plan.lane(end, name[4])]
+        expected = [
+            [copy, level, way]
+            for copy in kinds
+            for level in _shared_levels(problem, min(ids) + copy * plan.shift, max(ids) + copy * plan.shift)
+            for way in (0, 1)
+            if ns > 0 and problem.link_mode != "delay"
+        ]
+        if (
+            not all(isinstance(port, list) and len(port) == 4 for port in ports)
+            or [[whole(value, place) for value in port[:3]] for port in ports] != expected
+        ):
             raise Refused(place, "does not have the ports of the levels that it crosses")
-        plan.sendings[name] = Sending(ns, [[*port[:2], whole(port[2], place)] for port in ports], shift)
+        plan.sendings[name] = Sending(ns, [[*port[:3], whole(port[3], place)] for port in ports])
     for kind, sender, receiver, tensor, turn in wanted:
         what = f"lacks {kind} of tensor {tensor} from stage {sender} to stage {receiver}, turn {turn}"
         raise Refused(part.at("messages"), what)
+
+
+def _kinds_of_copies(problem: Problem, plan: Plan) -> list[int]:
+    """The first copy of each kind, ascending."""
+    used = sorted({device for stage in plan.stages for device in stage.devices})
+    found: dict[tuple[bool, ...], int] = {}
+    for copy in range(plan.copies):
+        ids = [device + copy * plan.shift for device in used]
+        kind = tuple(
+            one // group != other // group for group, _ in problem.levels[:-1] for one, other in pairwise(ids)
+        )
+        found.setdefault(kind, copy)
+    return list(found.values())
+
+
+def _shared_levels(problem: Problem, lowest: int, highest: int) -> list[int]:
+    """Of the levels up to the innermost that holds both devices those that have a shared bandwidth."""
+    last = len(problem.levels) - 1
+    crossed = next(
+        (at for at, (group, _) in enumerate(problem.levels) if lowest // group == highest // group), last
+    )
+    return [at for at in range(crossed + 1) if problem.levels[at][1]]
 
 
 def _read_pairs(problem: Problem, plan: Plan, part: Part) -> None:

@@ -214,10 +214,10 @@ def plan_part(problem: Problem, plan: Plan, schedule: Schedule) -> dict[str, Any
         if flow.in_place:
             continue
         ends = (flow.receiver, flow.sender) if flow.backward else (flow.sender, flow.receiver)
-        alone_ns = model.message_ns(plan, Message(*ends, flow.tensor), flow.backward, flow.turn, flow.copy)
-        ports = sorted({(level, way, ns) for (level, _, way), ns in flow.ports})
+        alone_ns = model.message_ns(plan, Message(*ends, flow.tensor), flow.backward, flow.turn)
+        ports = sorted({(copy, level, way, ns) for (level, _, way, copy), ns in flow.ports})
         key = "FB"[flow.backward], flow.sender, flow.receiver, tensor_of[flow.tensor], flow.turn
-        messages.append([*key, flow.copy, alone_ns, [list(port) for port in ports]])
+        messages.append([*key, alone_ns, [list(port) for port in ports]])
     return {
         "copies": plan.copies,
         "pipelines": plan.pipelines,

@@ -228,7 +228,7 @@ def crowded_port(model: CostModel, plan: Plan, trace: Trace, tolerance_ns: int) 
     pair = first_overlap(port_of, start_ns, end_ns, tolerance_ns)
     if pair is None:
         return None
-    level, group, way = list(number)[int(port_of[pair])]
+    level, group, way, _ = list(number)[int(port_of[pair])]
     row = int(rows[pair + 1])
     message = (
         f"the transfer from stage {trace.source[row]} to stage {trace.target[row]} starts at "

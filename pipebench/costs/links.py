@@ -13,22 +13,21 @@ from pipebench.domain.plan import Plan
 Link = tuple[int, int]
 """Sending and receiving lane (link mode `full`), or the two lanes in ascending order (`half`)."""
 
-Port = tuple[int, int, int]
-"""Position of a link level, number of a group of the level below, and 0: the way out of it, 1: the way in."""
+Port = tuple[int, int, int, int]
+"""Position of a link level, number of a group of the level below, 0 for the way out of it and 1 for the way in,
+and the copy of the pipeline whose messages pass it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Flow:
     """One tensor on its way from stage `sender` to stage `receiver`.
 
-    copy: of the pipeline, the one where such a message lasts longest; of several the first of
-    `copies_that_differ`. The ports are those of its devices.
     turn, turns: the micro-batches i that go this way: i mod turns = turn. A flow for each turn where replicas take
     micro-batches in turn; else one, with turn 0 of 1.
     backward: the flow carries the gradient, from consumer to producer.
     duration_ns: time of one message, which carries one of the sender's micro-batches.
     link: None where no message waits for another: link mode `delay`, stages on the same devices, empty messages.
-    ports: the ports that a message occupies, each with its ns.
+    ports: the ports that a message occupies, each with its ns; of each copy of `copies_that_differ`.
     in_place: both stages are on the same devices.
     """
 
@@ -42,7 +41,6 @@ class Flow:
     in_place: bool
     turn: int = 0
     turns: int = 1
-    copy: int = 0
 
 
 def flows(model: CostModel, plan: Plan) -> tuple[Flow, ...]:
@@ -84,44 +82,42 @@ def _flow(
     mode = model.problem.cluster.link_mode
     sender, receiver = (message.target, message.source) if backward else (message.source, message.target)
     here, there = (lane_of[stage][turn % len(lane_of[stage])] for stage in (sender, receiver))
-    duration, copy = -1, 0
-    ports: tuple[tuple[Port, int], ...] = ()
-    for each in copies_that_differ(model.problem.cluster, plan):
-        alone = model.message_ns(plan, message, backward, turn, each)
-        passed = _ports(model, plan, message, backward, turn, each) if alone > 0 and mode != "delay" else ()
-        lasting = max(alone, *(occupied for _, occupied in passed), 0)
-        if lasting > duration:
-            duration, ports, copy = lasting, passed, each
+    duration = model.message_ns(plan, message, backward, turn)
     link: Link | None = None
+    ports: tuple[tuple[Port, int], ...] = ()
     if duration > 0 and mode != "delay":
+        ports = _ports(model, plan, message, backward, turn)
         link = (here, there) if mode == "full" else (min(here, there), max(here, there))
     return Flow(
         sender=sender,
         receiver=receiver,
         tensor=message.tensor,
         backward=backward,
-        duration_ns=duration,
+        duration_ns=max(duration, *(occupied for _, occupied in ports), 0),
         link=link,
         ports=ports,
         in_place=here == there,
         turn=turn,
         turns=turns_between(plan.stages[message.source], plan.stages[message.target]),
-        copy=copy,
     )
 
 
 def _ports(
-    model: CostModel, plan: Plan, message: Message, backward: bool, turn: int, copy: int
+    model: CostModel, plan: Plan, message: Message, backward: bool, turn: int
 ) -> tuple[tuple[Port, int], ...]:
     source, target = plan.stages[message.source], plan.stages[message.target]
-    ends = [in_copy(plan, stage.devices_of(turn), copy) for stage in (source, target)]
+    senders, receivers = (stage.devices_of(turn) for stage in ((target, source) if backward else (source, target)))
     sent = (
         model.gradient_bytes(message.tensor, target.micro_batch)
         if backward
         else model.tensor_bytes(message.tensor, source.micro_batch)
     )
-    passed = ports_between(model.problem.cluster, *(reversed(ends) if backward else ends))
-    return tuple((each.port, each.occupied_ns(sent)) for each in passed)
+    cluster = model.problem.cluster
+    return tuple(
+        (each.port, each.occupied_ns(sent))
+        for copy in copies_that_differ(cluster, plan)
+        for each in ports_between(cluster, in_copy(plan, senders, copy), in_copy(plan, receivers, copy), copy)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +136,12 @@ class Passage:
         return round(sent_bytes / self.groups / self.bandwidth_bytes_s * NS_PER_S)
 
 
-def ports_between(cluster: Cluster, senders: Sequence[int], receivers: Sequence[int]) -> list[Passage]:
+def ports_between(
+    cluster: Cluster, senders: Sequence[int], receivers: Sequence[int], copy: int = 0
+) -> list[Passage]:
     """The ports that messages pass, by level: the ways out, then the ways in (`flows`).
 
-    senders, receivers: device ids.
+    senders, receivers: device ids, in that copy.
     """
     lowest, highest = min(*senders, *receivers), max(*senders, *receivers)
     found: list[Passage] = []
@@ -154,6 +152,7 @@ def ports_between(cluster: Cluster, senders: Sequence[int], receivers: Sequence[
         for way, devices in enumerate((senders, receivers)):
             groups = sorted({device // below for device in devices})
             found += [
-                Passage((position, group, way), len(groups), level.shared_bandwidth_bytes_s) for group in groups
+                Passage((position, group, way, copy), len(groups), level.shared_bandwidth_bytes_s)
+                for group in groups
             ]
     return found

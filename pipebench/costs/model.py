@@ -6,8 +6,8 @@ from functools import cached_property
 from msgspec.structs import replace
 
 from pipebench.costs.formula import Formula, Holdings, StageMemory, StageTimes
-from pipebench.costs.messages import Message, level_between, messages
-from pipebench.costs.placement import copies_that_differ, in_copy, in_farthest_copy, in_place
+from pipebench.costs.messages import Message, messages, slowest
+from pipebench.costs.placement import in_farthest_copy, in_place
 from pipebench.costs.quantise import whole_bytes
 from pipebench.costs.rings import Ring, Rings, ring
 from pipebench.costs.sharded_stage import ShardedStage, is_sharded, refuse_alternatives
@@ -373,32 +373,25 @@ class CostModel:
         """The messages of a plan."""
         return messages(self.graph, plan)
 
-    def message_ns(
-        self, plan: Plan, message: Message, backward: bool = False, turn: int = 0, copy: int | None = None
-    ) -> int:
-        """The time of one message in ns.
+    def message_ns(self, plan: Plan, message: Message, backward: bool = False, turn: int = 0) -> int:
+        """The time of one message in ns, in the copy of the pipeline where it takes longest.
 
         It carries the tensor at the source's micro-batch; with `backward` the gradient at the target's
-        micro-batch. turn: the number of a micro-batch, which says between which replicas it goes. copy: of the
-        pipeline; None: where it takes longest.
+        micro-batch. turn: the number of a micro-batch, which says between which replicas it goes.
         Stages on the same devices pass tensors in place, which takes no time.
         """
         source, target = plan.stages[message.source], plan.stages[message.target]
         if in_place(source, target):
             return 0
         cluster = self.problem.cluster
+        ends = in_farthest_copy(cluster, plan, (*source.devices_of(turn), *target.devices_of(turn)))
         sent = (
             self.gradient_bytes(message.tensor, target.micro_batch)
             if backward
             else self.tensor_bytes(message.tensor, source.micro_batch)
         )
         ranks = [stage.sharers * self._message_shares(stage) for stage in (source, target)]
-        ends = [stage.devices_of(turn) for stage in (source, target)]
-        each = [
-            level_between(cluster, *(in_copy(plan, devices, one) for devices in ends))
-            for one in (copies_that_differ(cluster, plan) if copy is None else (copy,))
-        ]
-        return max(int(Formula.message_ns(level, sent, *ranks)) for level in each)
+        return Formula.message_ns(slowest(cluster, min(ends), max(ends)), sent, *ranks)
 
     def _message_shares(self, stage: Stage) -> int:
         """Into how many parts the ranks of a replica share out what they send: one where each sends the whole."""

@@ -97,7 +97,10 @@ def drawn(draw: Random) -> tuple[Problem, Plan]:
 
 
 def test_a_message_takes_as_long_as_in_the_slowest_copy() -> None:
-    """Against each copy alone, where it stands: every flow, and where no message waits for another the whole."""
+    """Against each copy alone, where it stands: every flow, and the whole.
+
+    Where messages wait for each other they may go in another order, in which a copy alone takes a little longer.
+    """
     draw, differ = Random(0), 0
     for _ in range(300):
         problem, plan = drawn(draw)
@@ -105,12 +108,26 @@ def test_a_message_takes_as_long_as_in_the_slowest_copy() -> None:
         slowest = [max(each.duration_ns for each in same) for same in zip(*every, strict=True)]
         found = flows(CostModel(problem), plan)
         assert [each.duration_ns for each in found] == slowest
+        kinds = copies_that_differ(problem.cluster, plan)
         for each, same in zip(found, zip(*every, strict=True), strict=True):
-            assert each.ports == same[each.copy].ports
-        differ += len(copies_that_differ(problem.cluster, plan)) > 1
-        if problem.cluster.link_mode == "delay" and not plan.takes_turns:
-            assert taken_ns(problem, plan) >= max(taken_ns(*alone) for alone in each_copy(problem, plan))
+            alone = [(port[:3], ns, copy) for copy in kinds for port, ns in same[copy].ports]
+            assert [(port[:3], ns, port[3]) for port, ns in each.ports] == alone
+        differ += len(kinds) > 1
+        if not plan.takes_turns:
+            waits = problem.cluster.link_mode != "delay"
+            longest = max(taken_ns(*alone) for alone in each_copy(problem, plan))
+            assert longest <= (1.1 if waits else 1.0) * taken_ns(problem, plan)
     assert differ > 100
+
+
+def test_messages_that_share_a_port_in_one_copy_wait_for_each_other() -> None:
+    """Three stages, four copies, nodes of four: in the third copy the second and third stage send over one way."""
+    on = nodes(12, 4, within=1e12, between=1e12, shared=1e9)
+    problem = chain_problem([10] * 3, [10] * 3, on, mode="sync", mini_batch=8, activations=[0, 5000, 5000, 0])
+    plan = replace(stages_plan([[0], [1], [2]]), copies=4)
+    every = [taken_ns(*alone) for alone in each_copy(problem, plan)]
+    assert len(set(every)) > 1
+    assert taken_ns(problem, plan) >= max(every)
 
 
 @pytest.mark.parametrize("shared", [None, 0.05e9])

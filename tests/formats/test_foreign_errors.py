@@ -255,7 +255,14 @@ def test_csv(text: str, message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "said", ["# micro_batch: 8", "#micro-batch=8", "  # Micro Batch : 8 ", "# microbatch size: 8"]
+    "said",
+    [
+        "# micro_batch: 8",
+        "#micro-batch=8",
+        "  # Micro Batch : 8 ",
+        "# microbatch size: 8",
+        "## micro_batches (samples): 8",
+    ],
 )
 def test_samples_of_a_csv_however_they_are_written(said: str) -> None:
     profile = layer_table.read_csv(

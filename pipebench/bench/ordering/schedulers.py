@@ -115,7 +115,7 @@ class _Child:
                 found.append(OrderReply(ending="failed", reason=f"its process sent what is no reply: {error}"))
                 continue
             late = any(reply.ending == "timeout" for reply in sent)
-            if ended.left_behind and len(sent) == len(left) and not late:
+            if ended.left_behind and sent and not late:
                 if together > 1:
                     together = 1
                     continue

@@ -97,7 +97,9 @@ def quantity(value: object, column: LayerColumn, where: str) -> float:
     return float(exact)
 
 
-_SAYS_BATCH = re.compile(r"#\s*micro[\s_-]?batch(?:[\s_-]?size)?\s*[:=]\s*(.*?)\s*", re.IGNORECASE)
+_SAYS_BATCH = re.compile(
+    r"#+\s*micro[\s_-]?batch(?:es)?(?:[\s_-]?size)?(?:\s*\([^()]*\))?\s*[:=]\s*(.*?)\s*", re.IGNORECASE
+)
 """A comment that is about the samples of the figures, however it is written."""
 _BATCH = re.compile(r"\d{1,9}", re.ASCII)
 

@@ -184,15 +184,18 @@ class Guesses:
             shift = farthest(self._problem.cluster, copies, used, [*one, *other]) * len(used)
             level = self.level(shift + one[0], shift + other[1])
             rate = min(shares[source], shares[target]) * level.bandwidth_bytes_s
-            ends = (shift + one[0], shift + one[1]), (shift + other[0], shift + other[1])
-            made[source, target] = NS_PER_S * (2 * level.latency_s + size / min(rate, self._shared(*ends)))
+            shared = (
+                self._shared((at + one[0], at + one[1]), (at + other[0], at + other[1]))
+                for at in (copy * len(used) for copy in copies)
+            )
+            made[source, target] = NS_PER_S * (2 * level.latency_s + size / min(rate, *shared))
         return made
 
     def _shared(self, one: tuple[int, int], other: tuple[int, int]) -> float:
         """Bytes/s that the ports between two runs of devices, first and last ones, let pass; rates are kept."""
         if (one, other) not in self._rates:
-            ends = [range(first, last + 1) for first, last in (one, other)]
-            passed = ports_between(self._problem.cluster, *ends)
+            here, there = (range(first, last + 1) for first, last in (one, other))
+            passed = ports_between(self._problem.cluster, here, there)
             self._rates[one, other] = min((each.groups * each.bandwidth_bytes_s for each in passed), default=inf)
         return self._rates[one, other]
 

@@ -322,9 +322,15 @@ class _Prices:
             if one == other:
                 continue
             both = self._homes[one], self._homes[other]
-            shift = farthest(cluster, copies, used, [*both[0], *both[1]]) * len(used)
-            ends = [range(home.start + shift, home.stop + shift) for home in both]
-            for each in ports_between(cluster, *ends) if cluster.link_mode != "delay" else ():
+            in_copies = {
+                copy: [range(home.start + copy * len(used), home.stop + copy * len(used)) for home in both]
+                for copy in copies
+            }
+            ends = in_copies[farthest(cluster, copies, used, [*both[0], *both[1]])]
+            occupied_by = in_copies.items() if cluster.link_mode != "delay" else ()
+            for each in (
+                port for copy, homes in occupied_by for port in ports_between(cluster, homes[0], homes[1], copy)
+            ):
                 kind, _ = passages.setdefault((each.groups, each.bandwidth_bytes_s), (len(passages), each))
                 passed[-1].append((ports.setdefault(each.port, len(ports)), kind))
             ranks = shares * (min(map(len, ends)) // degree)
