@@ -159,15 +159,22 @@ def test_an_executor_that_leaves_a_process_running_costs_its_columns(pipebench: 
     assert "it left a process running" in notice
 
 
-def test_a_scheduler_that_leaves_a_process_running_fails_and_takes_none_along(pipebench: Command) -> None:
+@pytest.mark.parametrize(
+    ("second", "said"), [("return 3", "returned int"), ("os._exit(0)", "its process ended with exit code 0")]
+)
+def test_a_scheduler_that_leaves_a_process_running_fails_and_takes_none_along(
+    pipebench: Command, second: str, said: str
+) -> None:
+    """Also where the next one ends the process that they share."""
     leaves = "\n".join(f"    {line}" for line in LEAVES_A_PROCESS.splitlines())
-    pipebench.install(TWO_SCHEDULERS.replace("    os._exit(0)", f"{leaves}\n    return 3", 1))
+    made = TWO_SCHEDULERS.replace("    return 3", f"    {second}")
+    pipebench.install(made.replace("    os._exit(0)", f"{leaves}\n    return 3", 1))
     done = pipebench("compare", "--planners", "uniform", *COMPARED)
     (row,) = json.loads(done.stdout)["rows"]
     assert row["status"] == "ok"
     left, returned = (notice for notice in row["notices"] if notice.startswith(("scheduler b", "scheduler r")))
     assert left.endswith("it left a process running; a scheduler waits for all that it starts")
-    assert "returned int" in returned
+    assert said in returned
 
 
 SCHEDULERS = {
