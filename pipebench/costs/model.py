@@ -218,7 +218,7 @@ class CostModel:
             alike = [plan.stages[k] for k in plan.mirrors(plan.stages.index(stage))]
         blocks = tuple((min(each.devices), max(each.devices)) for each in alike)
         if plan is not None and plan.copies > 1:
-            apart = plan.devices_used // plan.copies
+            apart = plan.copy_size
             starts = range(0, plan.copies * apart, apart)
             blocks = tuple((first + start, last + start) for first, last in blocks for start in starts)
         devices = replicas * stage.tensor_parallel

@@ -104,12 +104,13 @@ def turns_between(one: Stage, other: Stage) -> int:
 
 def devices_of_copies(plan: Plan, devices: Sequence[int]) -> list[int]:
     """The ids of `devices` in every copy: the ids in the first copy, shifted by the number of its devices."""
-    return [device for copy in range(plan.copies) for device in in_copy(plan, devices, copy)]
+    shift = plan.copy_size if plan.copies > 1 else 0
+    return [device + copy * shift for copy in range(plan.copies) for device in devices]
 
 
 def in_copy(plan: Plan, devices: Sequence[int], copy: int) -> tuple[int, ...]:
     """The ids of `devices` in one copy."""
-    shift = copy * (plan.devices_used // plan.copies) if copy else 0
+    shift = copy * plan.copy_size if copy else 0
     return tuple(device + shift for device in devices)
 
 

@@ -173,9 +173,14 @@ class Plan(Value, frozen=True, kw_only=True):
         return content
 
     @property
+    def copy_size(self) -> int:
+        """Number of distinct devices in one copy, by which the ids of the next one are shifted."""
+        return len({device for stage in self.stages for device in stage.devices})
+
+    @property
     def devices_used(self) -> int:
         """Number of distinct devices in all copies."""
-        return self.copies * len({device for stage in self.stages for device in stage.devices})
+        return self.copies * self.copy_size
 
     @property
     def pipeline_length(self) -> int:

@@ -78,7 +78,7 @@ def _by_lane(trace: Trace, lane: IntArray, length: IntArray | FloatArray) -> Flo
 
 
 def _peaks(plan: Plan, trace: Trace) -> dict[int, int]:
-    shift = plan.devices_used // plan.copies
+    shift = plan.copy_size
     return {
         timeline.device + copy * shift: timeline.peak_bytes
         for copy in range(plan.copies)

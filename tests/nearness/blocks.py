@@ -7,13 +7,12 @@ from msgspec import structs
 
 from pipebench.algorithms.coarse import BLOCK, coarsen
 from pipebench.bench.problems.workload_builder import WorkloadBuilder
-from pipebench.bounds import class_bound, in_class, time_bound
 from pipebench.domain.problem import Problem, RegimeMode
 from pipebench.hooks.manager import Host
 from pipebench_search import every_draft
 from tests.contest.problems import Entry
 from tests.nearness.distances import Distance
-from tests.nearness.problems import TightGraph, problems, searched
+from tests.nearness.problems import TightGraph, beside_bounds, problems, searched
 from tests.plugins.search.tight import tight
 
 MOST_DEVICES = 5
@@ -57,19 +56,8 @@ def distance_in_blocks(host: Host, each: InBlocks) -> Distance:
     """The best plan beside the bound, both of the blocks."""
     every_draft.MOST_LOOKED_AT = MOST_LOOKED_AT
     problem = each.problem(host)
-    known, bound = searched(problem), time_bound(problem)
-    row = class_bound(problem, bound.ns)
-    return Distance(
-        problem=each.label,
-        group=each.group,
-        mode=each.mode,
-        best_ns=None if known is None else known.ns,
-        bound_ns=bound.ns,
-        bound_kind=bound.kind,
-        class_bound_ns=None if row is None else row.ns,
-        optimal=known is not None and (known.optimal or known.ns == bound.ns),
-        in_class=known is not None and in_class(problem, known.plan, known.schedule),
-    )
+    found = beside_bounds((each.label, each.group, each.mode), problem, searched(problem))
+    return structs.replace(found, optimal=found.optimal or found.best_ns == found.bound_ns)
 
 
 def of_plain_operators(problem: Problem) -> Problem:

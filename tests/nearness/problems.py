@@ -100,22 +100,26 @@ def distance(host: Host, each: Each, limit_s: float) -> Distance:
         workload = WorkloadBuilder(host).workload(each.spec)
         problem = workload.problem(each.mode)
         known = best_known(host, workload, each.mode, limit_s)
+    certify_s, check_s, refused = _certified(problem, known) if known else (None, None, "")
+    found = beside_bounds((each.label, each.group, each.mode), problem, known)
+    return structs.replace(found, certify_s=certify_s, check_s=check_s, refused=refused)
+
+
+def beside_bounds(named: tuple[str, str, str], problem: Problem, known: "Known | None") -> Distance:
+    """The best plan beside both bounds, without a certificate. named: label, group and regime."""
+    label, group, mode = named
     bound = time_bound(problem)
     row = class_bound(problem, bound.ns)
-    certify_s, check_s, refused = _certified(problem, known) if known else (None, None, "")
     return Distance(
-        problem=each.label,
-        group=each.group,
-        mode=each.mode,
+        problem=label,
+        group=group,
+        mode=mode,
         best_ns=None if known is None else known.ns,
         bound_ns=bound.ns,
         bound_kind=bound.kind,
         class_bound_ns=None if row is None else row.ns,
         optimal=known is not None and known.optimal,
         in_class=known is not None and in_class(problem, known.plan, known.schedule),
-        certify_s=certify_s,
-        check_s=check_s,
-        refused=refused,
     )
 
 
