@@ -11,7 +11,8 @@ from pipebench.certificates.bound_check import flaw_of_bound
 from pipebench.certificates.document import MOST_DIGITS, Part, Refused, whole
 from pipebench.certificates.group_check import groups_bound
 from pipebench.certificates.layer_check import layers_bound
-from pipebench.certificates.premises import Plan, Problem, require_order
+from pipebench.certificates.plan_premises import Plan
+from pipebench.certificates.problem_premises import Problem, require_order
 
 SHARED_FIELDS = {
     *("claimed_ns", "devices", "memory_bytes", "every_ns", "tables", "operators", "edges", "visits", "waits"),

@@ -1,9 +1,9 @@
 """The checker of certificates: what one proves, from its own numbers, or where it breaks.
 
 It imports nothing of planners, bounds, costs and simulation: the standard library, and the files beside it,
-`document.py`, `premises.py`, `plan_check.py`, `bound_kinds.py`, `bound_check.py`, `group_check.py`,
-`group_boxes.py`, `group_rows.py` and `layer_check.py`. All numbers are whole. Without the rest of the suite:
-`python -m pipebench.certificates.check FILE…`.
+`document.py`, `problem_premises.py`, `plan_premises.py`, `plan_check.py`, `bound_kinds.py`, `bound_check.py`,
+`group_check.py`, `group_boxes.py`, `group_rows.py` and `layer_check.py`. All numbers are whole. Without the rest of
+the suite: `python -m pipebench.certificates.check FILE…`.
 """
 
 import sys
@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pipebench.certificates.bound_kinds import ALL, check_bound, require_agreement
 from pipebench.certificates.document import Part, Refused, opened, read
 from pipebench.certificates.plan_check import check_plan
-from pipebench.certificates.premises import read_plan, read_problem
+from pipebench.certificates.plan_premises import read_plan
+from pipebench.certificates.problem_premises import read_problem
 
 ABOUT = "row", "planner", "scheduler", "model", "cluster", "problem_id", "plan_id", "schedule_id", "made_by"
 """What a certificate says of where it comes from: texts that prove nothing."""

@@ -12,7 +12,7 @@ from typing import Any
 from pipebench.certificates.document import Part, Refused, whole
 from pipebench.certificates.group_boxes import Box, Range
 from pipebench.certificates.group_rows import Counted, counted_of, rows_of
-from pipebench.certificates.premises import Problem
+from pipebench.certificates.problem_premises import Problem
 
 MOST_SAMPLES = 2**20
 """Of a mini-batch: all its divisors are looked at."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from pipebench.certificates.document import MOST_DIGITS, Part, Refused, whole
-from pipebench.certificates.premises import Problem, require_order
+from pipebench.certificates.problem_premises import Problem, require_order
 
 MOST_OPERATORS = 12
 """That are counted: all sets of them are looked at."""

@@ -12,7 +12,7 @@ from fractions import Fraction
 from pipebench.certificates.document import MOST_DIGITS, Part, Refused, whole
 from pipebench.certificates.group_check import MOST_SAMPLES, divisors
 from pipebench.certificates.group_rows import Effort
-from pipebench.certificates.premises import Problem, require_order
+from pipebench.certificates.problem_premises import Problem, require_order
 
 MOST_DEVICES, MOST_CLASSES = 128, 32
 Row = list[int]

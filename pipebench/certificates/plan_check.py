@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from pipebench.certificates.document import Part, Refused
-from pipebench.certificates.premises import Lane, Plan, Problem, Sending
+from pipebench.certificates.plan_premises import Lane, Plan, Sending
+from pipebench.certificates.problem_premises import Problem
 
 Task = tuple[str, int, int]
 """Kind, stage and micro-batch; of R, the all-reduce, the turn."""

@@ -11,7 +11,7 @@ from pipebench.certificates.bound_tables import bound_part
 from pipebench.certificates.check import ABOUT, Proven, check
 from pipebench.certificates.document import MOST_BYTES, MOST_ELEMENTS, Refused, written
 from pipebench.certificates.periodic_runs import Round, round_of_orders, rounds_of_run
-from pipebench.certificates.premises import PINS
+from pipebench.certificates.problem_premises import PINS
 from pipebench.check import check_pins, check_schedule
 from pipebench.costs.formula import Formula
 from pipebench.costs.links import flows

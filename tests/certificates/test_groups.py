@@ -16,7 +16,7 @@ from pipebench.certificates.bound_kinds import check_bound
 from pipebench.certificates.check import check
 from pipebench.certificates.document import Part, Refused, written
 from pipebench.certificates.group_boxes import MOST_PAIRS, fit_together
-from pipebench.certificates.premises import read_problem
+from pipebench.certificates.problem_premises import read_problem
 from pipebench.certificates.write import certificate, problem_part
 from pipebench.check import check_schedule
 from pipebench.domain.errors import PipebenchError

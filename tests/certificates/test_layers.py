@@ -15,7 +15,7 @@ from pipebench.certificates.bound_kinds import check_bound
 from pipebench.certificates.check import check
 from pipebench.certificates.document import Part, Refused, written
 from pipebench.certificates.layer_check import Classes, Load
-from pipebench.certificates.premises import read_problem
+from pipebench.certificates.problem_premises import read_problem
 from pipebench.certificates.write import certificate, problem_part
 from pipebench.domain.plan import Plan, Stage
 from pipebench.domain.problem import Pins, Problem
