@@ -2,8 +2,8 @@
 
 It imports nothing of planners, bounds, costs and simulation: the standard library, and the files beside it,
 `document.py`, `problem_premises.py`, `plan_premises.py`, `plan_check.py`, `bound_kinds.py`, `bound_check.py`,
-`group_check.py`, `group_boxes.py`, `group_rows.py` and `layer_check.py`. All numbers are whole. Without the rest of
-the suite: `python -m pipebench.certificates.check FILE…`.
+`group_check.py`, `group_boxes.py`, `group_rows.py` and `layer_check.py`. All numbers are whole. Without the rest
+of the suite: `python -m pipebench.certificates.check FILE…`.
 """
 
 import sys
